@@ -1,0 +1,7 @@
+// The one compiled module, bankml._native: each family of functions registers itself.
+#pragma once
+#include <nanobind/nanobind.h>
+
+void register_kernels(nanobind::module_ &m);    // model/: matrices, norms, rope, attention, the pool
+void register_tokenizer(nanobind::module_ &m);  // text/: pre-tokenizer and byte-pair merges
+void register_sampler(nanobind::module_ &m);    // sampling/: the chain

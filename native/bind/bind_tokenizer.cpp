@@ -1,0 +1,3 @@
+#include "bind/bind.h"
+
+void register_tokenizer(nanobind::module_ &) {}

@@ -1,0 +1,59 @@
+"""What passes between the gateway and the application: a request, a reply, and the line that is logged of both."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+JSON = "application/json; charset=utf-8"
+EVENT_STREAM = "text/event-stream"
+
+
+@dataclass(frozen=True)
+class Request:
+    """One HTTP request whose head and body have passed every rule of the wire.
+
+    `headers` has lower-case names; of a repeated header the last value. `arrived` is `time.monotonic()` of its first byte.
+    """
+
+    method: str
+    path: str
+    query: str
+    headers: Mapping[str, str]
+    body: bytes
+    address: Literal["gateway", "engine"]
+    arrived: float
+
+
+@dataclass(frozen=True)
+class LogLine:
+    """What one request's log line says beyond route and times; never a word of a message."""
+
+    status: int
+    prompt_tokens: int | None = None
+    cached_tokens: int | None = None
+    completion_tokens: int | None = None
+    note: str = ""
+
+
+class Reply(Protocol):
+    """Where an answer goes. Called from the worker thread that answers; every call is safe after the client left."""
+
+    def whole(self, status: int, body: bytes, content_type: str = JSON) -> None:
+        """The whole answer at once."""
+
+    def start(self, status: int, content_type: str) -> None:
+        """A streamed answer begins; from here on the status can no longer change."""
+
+    def write(self, data: bytes) -> bool:
+        """A part of a streamed answer. False once the client is gone."""
+
+    def finish(self) -> None:
+        """The streamed answer is complete."""
+
+    def cancelled(self) -> bool:
+        """Whether the client hung up or the server is stopping."""
+
+
+class Application(Protocol):
+    def answer(self, request: Request, reply: Reply) -> LogLine:
+        """Answers `request` through `reply`, blocking. Every BankmlError becomes an answer, none is raised."""

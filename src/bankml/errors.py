@@ -1,0 +1,108 @@
+"""Every refusal bankML makes, with the HTTP status and the exit code it ends in.
+
+    BankmlError                 exit 1   500  server_error               the root; also an engine that failed
+    ├── UsageError              exit 1                                   the command line was wrong
+    ├── FileProblem             exit 1   500  server_error               a file is missing, unreadable, unwritable
+    ├── Refused                 exit 2   503  unavailable_error          guard, pin, or "does not play it"
+    │   └── ModelChanged        exit 2   503  unavailable_error          the file is not the one that was verified
+    ├── Truncated               exit 3   503  unavailable_error          the header needs more bytes than there are
+    └── RequestError                     400  invalid_request_error      the client's mistake
+        ├── ContextExceeded              400  exceed_context_size_error  the prompt does not fit
+        ├── HostForbidden                403  permission_error           Host is not loopback
+        ├── NotFound                     404  not_found_error            no such route or model
+        ├── MethodNotAllowed             405  invalid_request_error
+        ├── BodyTooLarge                 413  invalid_request_error
+        ├── WrongMediaType               415  invalid_request_error
+        ├── NotSupported                 501  not_supported_error
+        └── Busy                         503  unavailable_error          too many connections, or shutting down
+
+A message is one sentence that names the field, the range and what came; it is shown to people as it stands.
+"""
+
+
+class BankmlError(Exception):
+    exit_code = 1
+    status = 500
+    kind = "server_error"
+
+    @property
+    def message(self) -> str:
+        return str(self)
+
+
+class UsageError(BankmlError):
+    pass
+
+
+class FileProblem(BankmlError):
+    pass
+
+
+class Refused(BankmlError):
+    exit_code = 2
+    status = 503
+    kind = "unavailable_error"
+
+
+class ModelChanged(Refused):
+    pass
+
+
+class Truncated(BankmlError):
+    """The header needs `needs` bytes and the file has fewer."""
+
+    exit_code = 3
+    status = 503
+    kind = "unavailable_error"
+
+    def __init__(self, message: str, needs: int) -> None:
+        super().__init__(message)
+        self.needs = needs
+
+
+class RequestError(BankmlError):
+    status = 400
+    kind = "invalid_request_error"
+
+
+class ContextExceeded(RequestError):
+    """A prompt of `n_prompt_tokens` tokens does not fit a context of `n_ctx`."""
+
+    kind = "exceed_context_size_error"
+
+    def __init__(self, message: str, n_prompt_tokens: int, n_ctx: int) -> None:
+        super().__init__(message)
+        self.n_prompt_tokens = n_prompt_tokens
+        self.n_ctx = n_ctx
+
+
+class HostForbidden(RequestError):
+    status = 403
+    kind = "permission_error"
+
+
+class NotFound(RequestError):
+    status = 404
+    kind = "not_found_error"
+
+
+class MethodNotAllowed(RequestError):
+    status = 405
+
+
+class BodyTooLarge(RequestError):
+    status = 413
+
+
+class WrongMediaType(RequestError):
+    status = 415
+
+
+class NotSupported(RequestError):
+    status = 501
+    kind = "not_supported_error"
+
+
+class Busy(RequestError):
+    status = 503
+    kind = "unavailable_error"

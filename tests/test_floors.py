@@ -1,0 +1,50 @@
+"""A room imports only from floors below its own (docs/architecture.md)."""
+
+import ast
+from pathlib import Path
+
+import bankml
+
+FLOORS = {
+    "errors": 0, "receipt": 0, "_native": 0,
+    "gguf": 1, "sampling": 1,
+    "gate": 2, "text": 2,
+    "model": 3, "grammar": 3,
+    "engine": 4,
+    "library": 5,
+    "api": 6,
+    "gateway": 7, "capi": 7,
+    "cli": 8, "__main__": 9,
+}  # fmt: skip
+ROOT = Path(bankml.__file__).parent
+
+
+def imported_rooms(tree: ast.AST):
+    for node in ast.walk(tree):
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute here"
+            names = [f"{node.module}.{alias.name}" for alias in node.names] if node.module == "bankml" else [node.module or ""]
+        for name in names:
+            parts = name.split(".")
+            if parts[0] == "bankml" and len(parts) > 1 and parts[1] in FLOORS:
+                yield parts[1], node.lineno
+
+
+def test_rooms_import_only_from_floors_below():
+    wrong = []
+    for path in sorted(ROOT.rglob("*.py")):
+        room = path.relative_to(ROOT).parts[0].removesuffix(".py")
+        if room == "__init__":
+            continue
+        for other, line in imported_rooms(ast.parse(path.read_text())):
+            if other != room and FLOORS[other] >= FLOORS[room]:
+                wrong.append(f"{path.relative_to(ROOT)}:{line}: {room} imports {other}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_every_room_has_a_floor():
+    rooms = {p.name.removesuffix(".py") for p in ROOT.iterdir() if p.is_dir() or p.suffix == ".py"}
+    assert rooms - {"__init__", "__pycache__"} <= set(FLOORS)
