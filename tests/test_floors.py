@@ -7,14 +7,15 @@ import bankml
 
 FLOORS = {
     "errors": 0, "receipt": 0, "_native": 0,
-    "gguf": 1, "sampling": 1,
-    "gate": 2, "text": 2,
-    "model": 3, "grammar": 3,
-    "engine": 4,
-    "library": 5,
-    "api": 6,
-    "gateway": 7, "capi": 7,
-    "cli": 8, "__main__": 9,
+    "files": 1,
+    "gguf": 2, "sampling": 2,
+    "gate": 3, "text": 3,
+    "model": 4, "grammar": 4,
+    "engine": 5,
+    "library": 6,
+    "api": 7,
+    "gateway": 8, "capi": 8,
+    "cli": 9, "__main__": 10,
 }  # fmt: skip
 ROOT = Path(bankml.__file__).parent
 
@@ -26,7 +27,11 @@ def imported_rooms(tree: ast.AST):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, "imports are absolute here"
-            names = [f"{node.module}.{alias.name}" for alias in node.names] if node.module == "bankml" else [node.module or ""]
+            names = (
+                [f"{node.module}.{alias.name}" for alias in node.names]
+                if node.module == "bankml"
+                else [node.module or ""]
+            )
         for name in names:
             parts = name.split(".")
             if parts[0] == "bankml" and len(parts) > 1 and parts[1] in FLOORS:

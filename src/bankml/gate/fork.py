@@ -1,0 +1,115 @@
+"""FORK.json: which files are pinned, and to which sha256.
+
+`{"files": [{"path": NAME, "bytes": N, "sha256": HEX64}, ...], ...}`; every other key is free text. A file is looked up
+by its base name; of two records with one name the first counts.
+"""
+
+import fcntl
+import json
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from bankml.errors import FileProblem, Refused
+from bankml.files import problem, replacing
+from bankml.gguf.header import open_regular
+
+MAX_BYTES = 16 << 20
+HEX64 = re.compile(r"[0-9a-fA-F]{64}")
+
+
+@dataclass(frozen=True)
+class Fork:
+    """A FORK.json that has been read; `path` is where it lies."""
+
+    path: str
+    document: dict[str, Any]
+
+    @property
+    def records(self) -> list[dict[str, Any]]:
+        files: list[Any] = self.document.get("files", [])
+        return [record for record in files if isinstance(record, dict)]
+
+    def pinned_sha256(self, name: str) -> str | None:
+        """The sha256 (lower-case hex) of the record of `name`; None without a record or without 64 hex digits in it."""
+        for record in self.records:
+            if record.get("path") == name:
+                digest = record.get("sha256")
+                return digest.lower() if isinstance(digest, str) and HEX64.fullmatch(digest) else None
+        return None
+
+
+def read_fork(path: str | os.PathLike[str]) -> Fork:
+    """Reads a FORK.json. Raises FileProblem when it is missing, unreadable or not what a FORK.json is."""
+    with open_regular(path) as file:
+        try:
+            raw = file.read(MAX_BYTES + 1) or b""
+            while 0 < len(raw) <= MAX_BYTES and (more := file.read(MAX_BYTES + 1 - len(raw))):
+                raw += more
+        except OSError as error:
+            raise problem("read", path, error) from error
+    if len(raw) > MAX_BYTES:
+        raise FileProblem(f"cannot read {os.fspath(path)}: longer than {MAX_BYTES} bytes")
+    try:
+        document = json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        raise FileProblem(f"cannot read {os.fspath(path)}: not JSON ({error})") from error
+    if not isinstance(document, dict) or not isinstance(document.get("files", []), list):
+        raise FileProblem(f"cannot read {os.fspath(path)}: not an object with a list of files")
+    return Fork(os.fspath(path), document)
+
+
+def check_pin(fork: Fork, name: str, sha256: str | None = None) -> str:
+    """The sha256 `name` is pinned to, once `sha256` (when it is known) has been found equal to it. Raises Refused."""
+    want = fork.pinned_sha256(name)
+    if want is None:
+        raise Refused(f"{name} has no sha256 record in FORK.json: unpinned, refused")
+    if sha256 is not None and sha256 != want:
+        raise Refused(f"{name} sha256 {sha256} != pinned {want}: refused")
+    return want
+
+
+def record_pin(path: str | os.PathLike[str], name: str, nbytes: int, sha256: str, *, replace: bool) -> bool:
+    """Writes the record of `name` into the FORK.json at `path`, made when missing; every other key and record stays.
+
+    A record that pins `name` to another sha256 is refused unless `replace`. Two writers wait for each other, and the
+    file is the old one or the new one at any moment. Returns False when the record was already there. Raises Refused,
+    FileProblem.
+    """
+    with _locked_folder(path):
+        fork = read_fork(path) if os.path.lexists(path) else Fork(os.fspath(path), {})
+        pinned = fork.pinned_sha256(name)
+        if pinned is not None and pinned != sha256 and not replace:
+            raise Refused(
+                f"{name} is already pinned to {pinned}: give --sha256 {sha256} to replace that record, refused"
+            )
+        fields = {"path": name, "bytes": nbytes, "sha256": sha256}
+        files: list[Any] = fork.document.setdefault("files", [])
+        record = next((record for record in fork.records if record.get("path") == name), None)
+        if record is not None and all(record.get(key) == value for key, value in fields.items()):
+            return False
+        if record is None:
+            files.append(fields)
+        else:
+            record.update(fields)
+        mode = os.stat(path).st_mode & 0o777 if os.path.exists(path) else 0o644
+        with replacing(path, mode) as out:
+            out.write((json.dumps(fork.document, indent=1, ensure_ascii=False) + "\n").encode("utf-8", "surrogatepass"))
+    return True
+
+
+@contextmanager
+def _locked_folder(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Holds an advisory lock on the folder a file lies in, so that no extra lock file is left in it."""
+    try:
+        descriptor = os.open(os.path.dirname(os.path.realpath(path)), os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        raise problem("write", path, error) from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,194 @@
+"""The guard: what the header alone says about a file, before a byte of its weights is read.
+
+`play`, `refuse` with every reason found, or `need_more` with the number of header bytes that a truncated file lacks.
+"""
+
+import os
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import BinaryIO, Literal
+
+from bankml.errors import BankmlError, Refused, Truncated
+from bankml.gguf.header import BadHeader, Header, open_regular, read_header_from, shown
+from bankml.gguf.values import Value, describe
+
+Engine = Literal["mainline", "prism"]
+
+MAX_UINT64 = (1 << 64) - 1
+F16_BYTES = 2
+# The second Bonsai generation needs PrismML's fork whatever its tensors are called; it says so in one of its names.
+FORK_NAME = re.compile(r"bonsai[\s_-]*2|prism-fork-required", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """`header` is None when it could not be read to its end; `kv_bytes` is None when the header does not say enough."""
+
+    kind: Literal["play", "refuse", "need_more"]
+    name: str
+    engine: Engine
+    reasons: tuple[str, ...] = ()
+    needs: int | None = None
+    header: Header | None = None
+    kv_bytes: int | None = None
+
+    def error(self) -> BankmlError:
+        """The refusal that a verdict other than `play` ends in."""
+        if self.kind == "need_more":
+            needs = self.needs or 0
+            return Truncated(f"{self.name}: guard needs {needs} header bytes: file truncated", needs)
+        return Refused(f"{self.name}: guard refused: {'; '.join(self.reasons)}")
+
+    def as_json(self) -> dict[str, object]:
+        """The verdict for `--json`; what a header that could not be read would have said is null."""
+        header = self.header
+        report: dict[str, object] = {
+            "verdict": self.kind,
+            "engine": self.engine,
+            "gguf_version": header.version if header else None,
+            "arch": _text(header, "general.architecture"),
+            "name": _text(header, "general.name"),
+            "tensors": len(header.tensors) if header else None,
+            "types": type_counts(header) if header else None,
+            "kv_f16_bytes_per_token": self.kv_bytes,
+        }
+        if self.kind == "refuse":
+            report["reasons"] = list(self.reasons)
+        if self.kind == "need_more":
+            report["need_bytes"] = self.needs
+        return report
+
+
+def guard(path: str | os.PathLike[str], engine: Engine = "mainline") -> Verdict:
+    """Judges the file at `path` by its header. Raises FileProblem when it cannot be read."""
+    with open_regular(path) as file:
+        return guard_open(file, os.path.basename(path), engine)
+
+
+def guard_open(file: BinaryIO, name: str, engine: Engine) -> Verdict:
+    """As `guard`, of an open unbuffered file; `name` is its base name, which is judged too."""
+    try:
+        header = read_header_from(file, name)
+    except BadHeader as error:
+        return Verdict("refuse", name, engine, reasons=(error.reason,))
+    except Truncated as error:
+        return Verdict("need_more", name, engine, needs=error.needs)
+    reasons = [*_wrong_names(header), *_fork_only(header, name, engine)]
+    kv_bytes = None
+    try:
+        kv_bytes = kv_f16_bytes_per_token(header.metadata)
+    except ValueError as error:
+        reasons.append(str(error))
+    kind: Literal["play", "refuse"] = "refuse" if reasons else "play"
+    return Verdict(kind, name, engine, tuple(reasons), header=header, kv_bytes=kv_bytes)
+
+
+def require_model(verdict: Verdict) -> Header:
+    """The header of a file that the guard plays and that is a model at all.
+
+    A header without an architecture or without tensors can be sound and still hold nothing to vouch for.
+    """
+    if verdict.kind != "play" or verdict.header is None:
+        raise verdict.error()
+    if "general.architecture" not in verdict.header.metadata:
+        raise Refused(f"{verdict.name}: the header names no general.architecture: not a model")
+    if not verdict.header.tensors:
+        raise Refused(f"{verdict.name}: the header lists no tensors: not a model")
+    return verdict.header
+
+
+def type_counts(header: Header) -> dict[str, int]:
+    """How many tensors have each type, by type id."""
+    counts = Counter(tensor.type for tensor in header.tensors)
+    return {type_.name: counts[type_] for type_ in sorted(counts, key=lambda type_: type_.id)}
+
+
+def kv_f16_bytes_per_token(metadata: Mapping[str, Value]) -> int | None:
+    """Bytes of f16 K/V cache a token takes: blocks x K/V heads x (key + value length) x 2.
+
+    K/V heads may be given block by block. None when the header does not say enough; ValueError with a sentence when a
+    key is no count or the size overflows 64 bits.
+    """
+    arch = metadata.get("general.architecture")
+    if not isinstance(arch, str):
+        return None
+
+    def count(key: str) -> int | None:
+        return _count(metadata, f"{arch}.{key}")
+
+    blocks = count("block_count")
+    heads = _head_counts(metadata, f"{arch}.attention.head_count")
+    kv_heads = _head_counts(metadata, f"{arch}.attention.head_count_kv") or heads
+    embedding = count("embedding_length")
+    default = embedding // heads[0] if embedding is not None and heads and heads[0] else None
+    lengths = [count(f"attention.{which}_length") for which in ("key", "value")]
+    key_length, value_length = (default if length is None else length for length in lengths)
+    if blocks is None or not kv_heads or key_length is None or value_length is None:
+        return None
+    if len(kv_heads) not in (1, blocks):
+        raise ValueError(f"{arch}.attention.head_count_kv lists {len(kv_heads)} blocks where there are {blocks}")
+    total_heads = sum(kv_heads) if len(kv_heads) > 1 else blocks * kv_heads[0]
+    size = total_heads * (key_length + value_length) * F16_BYTES
+    if size > MAX_UINT64:
+        raise ValueError(f"the K/V size per token overflows: {size} bytes")
+    return size
+
+
+def _count(metadata: Mapping[str, Value], key: str) -> int | None:
+    value = metadata.get(key)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError(f"{shown(key)} is {describe(value)}, not a count")
+    if value < 0:
+        raise ValueError(f"{shown(key)} is {value}, not a count")
+    return value
+
+
+def _head_counts(metadata: Mapping[str, Value], key: str) -> list[int] | None:
+    """One count for every block, or one a block."""
+    value = metadata.get(key)
+    if isinstance(value, memoryview):
+        counts = value.tolist()
+        if value.format in ("f", "d", "?") or any(count < 0 for count in counts):
+            raise ValueError(f"{shown(key)} is an array that holds no counts")
+        return counts
+    single = _count(metadata, key)
+    return None if single is None else [single]
+
+
+def _wrong_names(header: Header) -> list[str]:
+    """The keys that every reader takes for text, when they are something else."""
+    wrong = []
+    for key in ("general.architecture", "general.name", "general.basename"):
+        value = header.metadata.get(key, "")
+        if not isinstance(value, str):
+            wrong.append(f"{key} is {describe(value)}, not a string")
+    return wrong
+
+
+def _fork_only(header: Header, name: str, engine: Engine) -> list[str]:
+    """What only PrismML's fork plays, when the engine is mainline."""
+    if engine != "mainline":
+        return []
+    reasons = []
+    for type_name in type_counts(header):
+        tensor = next(tensor for tensor in header.tensors if tensor.type.name == type_name)
+        if tensor.type.fork_only:
+            reasons.append(
+                f"tensor {shown(tensor.name)} is {type_name} (id {tensor.type.id}), which only the prism fork plays"
+            )
+    for what in ("general.name", "general.basename"):
+        value = header.metadata.get(what)
+        if isinstance(value, str) and FORK_NAME.search(value):
+            reasons.append(f"{what} {shown(value)} is a Bonsai 2 model, which only the prism fork plays")
+    if FORK_NAME.search(name):
+        reasons.append(f"the file name {shown(name)} is that of a Bonsai 2 model, which only the prism fork plays")
+    return reasons
+
+
+def _text(header: Header | None, key: str) -> str | None:
+    value = header.metadata.get(key) if header else None
+    return value if isinstance(value, str) else None

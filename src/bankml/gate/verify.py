@@ -1,0 +1,118 @@
+"""verify: the guard on the header, then the pin on the whole file, of one file that stays the same meanwhile."""
+
+import os
+import time
+from dataclasses import dataclass
+
+from bankml.errors import FileProblem, ModelChanged, Refused
+from bankml.gate.digest import Progress, sha256_open
+from bankml.gate.fork import check_pin, read_fork, record_pin
+from bankml.gate.guard import Engine, Verdict, guard_open, require_model
+from bankml.gate.identity import FileIdentity
+from bankml.gguf.header import Header, open_regular
+
+
+@dataclass(frozen=True)
+class Verified:
+    """A model file that passed; the only ticket to its weights.
+
+    `path` is canonical (absolute, no symbolic link in it), `sha256` 64 lower-case hex digits, `verified_at` seconds
+    since the epoch.
+    """
+
+    path: str
+    sha256: str
+    verdict: Verdict
+    header: Header
+    identity: FileIdentity
+    fork_path: str
+    verified_at: float
+
+    @property
+    def name(self) -> str:
+        return self.verdict.name
+
+    def check_unchanged(self) -> None:
+        """Raises ModelChanged unless the path still leads to the very file that was verified."""
+        try:
+            now = FileIdentity.of(self.path)
+        except FileProblem as error:
+            raise ModelChanged(f"{self.name} changed since it was verified: {error.message}") from error
+        if now != self.identity:
+            raise ModelChanged(f"{self.name} changed since it was verified")
+
+
+@dataclass(frozen=True)
+class Pinned:
+    """A whole file whose sha256 was taken while it stayed the same."""
+
+    name: str
+    sha256: str
+    identity: FileIdentity
+
+
+def verify(
+    path: str | os.PathLike[str],
+    fork_path: str | os.PathLike[str],
+    progress: Progress | None = None,
+    engine: Engine = "mainline",
+) -> Verified:
+    """Guards, hashes and compares the file at `path` with its record in the FORK.json at `fork_path`.
+
+    What can be refused without hashing is refused first. Raises Refused (exit 2), Truncated (exit 3) or FileProblem
+    (exit 1); ModelChanged when the file changed while it was read.
+    """
+    canonical = os.path.realpath(path)
+    name = os.path.basename(path)
+    fork = read_fork(fork_path)
+    with open_regular(canonical) as file:
+        before = FileIdentity.of(file.fileno())
+        verdict = guard_open(file, name, engine)
+        header = require_model(verdict)
+        check_pin(fork, name)
+        sha256 = sha256_open(file, name, progress)
+        _check_same(name, before, FileIdentity.of(file.fileno()), FileIdentity.of(canonical))
+    check_pin(fork, name, sha256)
+    return Verified(canonical, sha256, verdict, header, before, os.path.realpath(fork_path), time.time())
+
+
+def pin(path: str | os.PathLike[str], fork_path: str | os.PathLike[str], progress: Progress | None = None) -> Pinned:
+    """Compares a whole file with its record, whatever kind of file it is. Raises Refused, FileProblem."""
+    fork = read_fork(fork_path)
+    check_pin(fork, os.path.basename(path))
+    found = _hash(path, progress)
+    check_pin(fork, found.name, found.sha256)
+    return found
+
+
+def record(
+    path: str | os.PathLike[str],
+    fork_path: str | os.PathLike[str],
+    expected: str | None = None,
+    progress: Progress | None = None,
+) -> Pinned:
+    """Hashes a file and writes its record into the FORK.json at `fork_path`.
+
+    With `expected` (64 lower-case hex digits) the file must hash to it, and an older record of another sha256 is
+    replaced: someone vouches for the new one. Without it an older record that differs is refused. Raises Refused,
+    FileProblem.
+    """
+    found = _hash(path, progress)
+    if expected is not None and found.sha256 != expected:
+        raise Refused(f"{found.name} sha256 {found.sha256} != given {expected}: refused")
+    record_pin(fork_path, found.name, found.identity.size, found.sha256, replace=expected is not None)
+    return found
+
+
+def _hash(path: str | os.PathLike[str], progress: Progress | None) -> Pinned:
+    name = os.path.basename(path)
+    with open_regular(path) as file:
+        before = FileIdentity.of(file.fileno())
+        sha256 = sha256_open(file, name, progress)
+        _check_same(name, before, FileIdentity.of(file.fileno()), FileIdentity.of(path))
+    return Pinned(name, sha256, before)
+
+
+def _check_same(name: str, before: FileIdentity, *after: FileIdentity) -> None:
+    if any(identity != before for identity in after):
+        raise ModelChanged(f"{name} changed while it was hashed: refused")

@@ -1,0 +1,120 @@
+"""The typed values of a GGUF header, as Python holds them.
+
+| GGUF                     | Python                                                                  |
+|--------------------------|-------------------------------------------------------------------------|
+| integers, floats, bool   | `int`, `float`, `bool`                                                  |
+| string                   | `str`; `bytes` when it is not UTF-8, so that no reader takes it for text |
+| array of numbers or bool | a read-only `memoryview` of that format (`numpy.asarray` takes it as it is) |
+| array of strings         | `StringArray`: the raw bytes of each, cut out of the header when asked for |
+| array of arrays          | `tuple`                                                                 |
+"""
+
+from array import array
+from collections.abc import Iterator, Sequence
+from enum import IntEnum
+from typing import Any, overload
+
+
+class ValueType(IntEnum):
+    """GGUF's value types, by the number that stands in the file."""
+
+    UINT8 = 0
+    INT8 = 1
+    UINT16 = 2
+    INT16 = 3
+    UINT32 = 4
+    INT32 = 5
+    FLOAT32 = 6
+    BOOL = 7
+    STRING = 8
+    ARRAY = 9
+    UINT64 = 10
+    INT64 = 11
+    FLOAT64 = 12
+
+
+# The letter that `struct` and `memoryview.cast` know each number by; all are little-endian in the file.
+FORMATS = {
+    ValueType.UINT8: "B",
+    ValueType.INT8: "b",
+    ValueType.UINT16: "H",
+    ValueType.INT16: "h",
+    ValueType.UINT32: "I",
+    ValueType.INT32: "i",
+    ValueType.FLOAT32: "f",
+    ValueType.BOOL: "?",
+    ValueType.UINT64: "Q",
+    ValueType.INT64: "q",
+    ValueType.FLOAT64: "d",
+}
+
+
+class StringArray(Sequence[bytes]):
+    """The strings of one array, each as the bytes that stand in the file.
+
+    Holds where each string starts; a vocabulary of 150,000 tokens costs no object a token until it is read.
+    """
+
+    __slots__ = ("_source", "_starts")
+
+    def __init__(self, source: bytes | bytearray, starts: "array[int]") -> None:
+        """`starts`: where each string's bytes begin in `source`; its length is the u64 before them."""
+        self._source = source
+        self._starts = starts
+
+    def __len__(self) -> int:
+        return len(self._starts)
+
+    @overload
+    def __getitem__(self, index: int) -> bytes: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[bytes]: ...
+    def __getitem__(self, index: int | slice) -> bytes | list[bytes]:
+        if isinstance(index, slice):
+            return [self._cut(start) for start in self._starts[index]]
+        return self._cut(self._starts[index])
+
+    def __iter__(self) -> Iterator[bytes]:
+        return map(self._cut, self._starts)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Sequence)
+            and len(self) == len(other)
+            and all(a == b for a, b in zip(self, other, strict=True))
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"StringArray of {len(self)}"
+
+    def _cut(self, start: int) -> bytes:
+        length = int.from_bytes(self._source[start - 8 : start], "little")
+        return bytes(self._source[start : start + length])
+
+
+def cast_to(raw: bytes, letter: str) -> memoryview:
+    """`raw` as a read-only array of the numbers `letter` stands for; the machine is little-endian, as the file is."""
+    view: Any = memoryview(raw)
+    numbers: memoryview = view.cast(letter)
+    return numbers
+
+
+Scalar = int | float | bool | str | bytes
+Value = Scalar | memoryview | StringArray | tuple["Value", ...]
+
+
+def describe(value: Value) -> str:
+    """What a value is, for a sentence that says it should have been something else."""
+    if isinstance(value, bool):
+        return "a bool"
+    if isinstance(value, int):
+        return "an integer"
+    if isinstance(value, float):
+        return "a float"
+    if isinstance(value, str):
+        return "a string"
+    if isinstance(value, bytes):
+        return "a string that is not UTF-8"
+    return "an array"
