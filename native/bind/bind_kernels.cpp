@@ -1,3 +1,206 @@
-#include "bind/bind.h"
+// The arithmetic for model/: a pool, matrices, and coarse operations on float32 arrays. Every operation releases the GIL.
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
-void register_kernels(nanobind::module_ &) {}
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "bind/bind.h"
+#include "kernels/attention.h"
+#include "kernels/kernels.h"
+#include "kernels/pool.h"
+#include "kernels/project.h"
+
+namespace nb = nanobind;
+using namespace bankml;
+
+namespace {
+
+using Rows = nb::ndarray<float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Vector = nb::ndarray<float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using ConstVector = nb::ndarray<const float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Halves = nb::ndarray<std::uint16_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using ConstHalves = nb::ndarray<const std::uint16_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Bytes = nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Cache = nb::ndarray<std::uint16_t, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
+using Tokens = nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using NoGil = nb::call_guard<nb::gil_scoped_release>;
+
+void require(bool true_of_shapes, const char *message) {
+    if (!true_of_shapes) {
+        throw std::invalid_argument(message);
+    }
+}
+
+// Matrices that meet the same activation, one behind the other in the output.
+class Projection {
+  public:
+    Projection(std::shared_ptr<Pool> pool, int type, std::size_t columns,
+               const std::vector<std::pair<Bytes, std::size_t>> &parts)
+        : pool_(std::move(pool)) {
+        require(!parts.empty(), "a projection has at least one matrix");
+        for (const auto &[data, rows] : parts) {
+            const WeightType t{type};
+            require(data.shape(0) == weight_bytes(t, rows * columns), "a matrix's bytes do not fit its shape");
+            matrices_.push_back({t, data.data(), rows, columns});
+            held_.push_back(data);
+            rows_ += rows;
+        }
+    }
+
+    void apply(const Rows &x, const Rows &y) const {
+        check(x, y);
+        project(*pool_, matrices_, x.data(), x.shape(0), y.data(), y.shape(1));
+    }
+
+    // y += W x
+    void add_to(const Rows &x, const Rows &y) {
+        check(x, y);
+        const std::size_t n = x.shape(0);
+        if (sum_.size() < n * rows_) {
+            sum_.resize(n * rows_);
+        }
+        project(*pool_, matrices_, x.data(), n, sum_.data(), rows_);
+        kernels().add(n * rows_, y.data(), sum_.data());
+    }
+
+  private:
+    void check(const Rows &x, const Rows &y) const {
+        require(x.shape(1) == matrices_[0].columns && y.shape(1) == rows_ && x.shape(0) == y.shape(0),
+                "a projection's input and output do not fit its matrices");
+    }
+
+    std::shared_ptr<Pool> pool_;
+    std::vector<Matrix> matrices_;
+    std::vector<Bytes> held_;  // keeps the weights' memory alive
+    std::vector<float> sum_;
+    std::size_t rows_ = 0;
+};
+
+// The rows of the embedding matrix, widened.
+class Embedding {
+  public:
+    Embedding(int type, std::size_t columns, const Bytes &data)
+        : type_{type}, columns_(columns), row_bytes_(weight_bytes(WeightType{type}, columns)), held_(data) {
+        require(row_bytes_ > 0 && data.shape(0) % row_bytes_ == 0, "an embedding's bytes are not whole rows");
+    }
+
+    void look_up(const Tokens &tokens, const Rows &y) const {
+        require(y.shape(0) == tokens.shape(0) && y.shape(1) == columns_, "an embedding's output does not fit");
+        const std::size_t rows = held_.shape(0) / row_bytes_;
+        for (std::size_t i = 0; i < tokens.shape(0); ++i) {
+            const std::int32_t token = tokens.data()[i];
+            require(token >= 0 && std::size_t(token) < rows, "a token is not in the vocabulary");
+            widen_row(type_, held_.data() + std::size_t(token) * row_bytes_, columns_, y.data() + i * columns_);
+        }
+    }
+
+  private:
+    WeightType type_;
+    std::size_t columns_, row_bytes_;
+    Bytes held_;
+};
+
+// RMS norm of `heads` heads of weight.shape[0] values each in every row of x, starting at column `first`; y may be x.
+void norm(Pool &pool, const Rows &x, const ConstVector &weight, float eps, const Rows &y, std::size_t first, std::size_t heads) {
+    const std::size_t n = x.shape(0), width = weight.shape(0), ld = x.shape(1);
+    require(y.shape(0) == n && y.shape(1) == ld && first + heads * width <= ld, "a norm's rows do not fit its weight");
+    const Kernels &kernel = kernels();
+    const auto row = [&](std::size_t i, std::size_t) {
+        for (std::size_t h = 0; h < heads; ++h) {
+            const std::size_t at = i * ld + first + h * width;
+            kernel.rms_norm(width, x.data() + at, weight.data(), eps, y.data() + at);
+        }
+    };
+    pool.run(n, row);
+}
+
+void gated(Pool &pool, const Rows &gate_up, const Rows &y) {
+    const std::size_t n = gate_up.shape(0), width = y.shape(1);
+    require(y.shape(0) == n && gate_up.shape(1) == 2 * width, "gate and up are not twice as wide as the output");
+    pool.run(n, [&](std::size_t i, std::size_t) {
+        const float *gate = gate_up.data() + i * 2 * width;
+        kernels().swiglu(width, gate, gate + width, y.data() + i * width);
+    });
+}
+
+void attend_layer(Pool &pool, const AttentionShape &shape, const Rows &qkv, std::size_t position, const Cache &k,
+                  const Cache &v, const Rows &out) {
+    const std::size_t n = qkv.shape(0);
+    require(qkv.shape(1) == (shape.heads + 2 * shape.kv_heads) * shape.head_size && out.shape(0) == n &&
+                out.shape(1) == shape.heads * shape.head_size,
+            "the rows of Q, K and V do not fit the attention's heads");
+    for (const Cache *c : {&k, &v}) {
+        require(c->shape(0) == shape.kv_heads && c->shape(1) == shape.cells && c->shape(2) == shape.head_size,
+                "a K/V cache does not fit the attention's heads");
+    }
+    require(position + n <= shape.cells, "the rows do not fit into the K/V cache");
+    attend(pool, shape, qkv.data(), qkv.shape(1), n, position, k.data(), v.data(), out.data());
+}
+
+void bind_operations(nb::module_ &m) {
+    m.def("rms_norm", [](Pool &pool, const Rows &x, const ConstVector &weight, float eps, const Rows &y) {
+        require(x.shape(1) == weight.shape(0), "a norm's rows are not as wide as its weight");
+        norm(pool, x, weight, eps, y, 0, 1);
+    }, NoGil());
+    m.def("rms_norm_heads", [](Pool &pool, const Rows &x, const ConstVector &weight, float eps, std::size_t first, std::size_t heads) {
+        norm(pool, x, weight, eps, x, first, heads);
+    }, NoGil());
+    m.def("swiglu", &gated, NoGil());
+    m.def("rope_table", [](const RopeShape &shape, std::size_t first, const Rows &table) {
+        require(table.shape(1) == shape.rotated, "a RoPE table is as wide as the rotated part of a head");
+        rope_table(shape, first, table.shape(0), table.data());
+    }, NoGil());
+    m.def("rope_rotate", [](const Rows &table, bool neox, std::size_t heads, std::size_t head_size, const Rows &x) {
+        require(table.shape(0) == x.shape(0) && table.shape(1) <= head_size && heads * head_size <= x.shape(1),
+                "a RoPE table does not fit the rows it turns");
+        rope_rotate(table.data(), table.shape(1), neox, x.shape(0), heads, head_size, x.data(), x.shape(1));
+    }, NoGil());
+    m.def("attend", &attend_layer, NoGil());
+    m.def("widen_f16", [](const ConstHalves &x, const Vector &y) {
+        require(x.shape(0) == y.shape(0), "the two arrays differ in length");
+        kernels().widen_f16(x.shape(0), x.data(), y.data());
+    }, NoGil());
+    m.def("round_f16", [](const ConstVector &x, const Halves &y) {
+        require(x.shape(0) == y.shape(0), "the two arrays differ in length");
+        kernels().round_f16(x.shape(0), x.data(), y.data());
+    }, NoGil());
+}
+
+}  // namespace
+
+void register_kernels(nb::module_ &m) {
+    m.def("kernel_sets", [] {
+        std::vector<std::string> names;
+        for (const char *name : {"portable", "avx2", "avx512"}) {
+            if (find_kernels(name)) {
+                names.emplace_back(name);
+            }
+        }
+        return names;
+    }, "The instruction sets this processor runs, slowest first.");
+    m.def("use_kernels", [](const std::string &name) { return use_kernels(name.c_str()); }, nb::arg("name"));
+    m.def("kernel_set", [] { return std::string(kernels().name); });
+    nb::class_<Pool>(m, "Pool").def(nb::init<std::size_t>(), nb::arg("threads")).def_prop_ro("threads", &Pool::threads);
+    nb::class_<Projection>(m, "Projection")
+        .def(nb::init<std::shared_ptr<Pool>, int, std::size_t, const std::vector<std::pair<Bytes, std::size_t>> &>(),
+             nb::arg("pool"), nb::arg("type"), nb::arg("columns"), nb::arg("parts"))
+        .def("apply", &Projection::apply, NoGil())
+        .def("add_to", &Projection::add_to, NoGil());
+    nb::class_<Embedding>(m, "Embedding")
+        .def(nb::init<int, std::size_t, const Bytes &>(), nb::arg("type"), nb::arg("columns"), nb::arg("data"))
+        .def("look_up", &Embedding::look_up, NoGil());
+    nb::class_<RopeShape>(m, "RopeShape").def_ro("rotated", &RopeShape::rotated);
+    m.def("rope_plain", &rope_plain, nb::arg("rotated"), nb::arg("base"), nb::arg("attention_factor"));
+    m.def("rope_yarn", &rope_yarn, nb::arg("rotated"), nb::arg("base"), nb::arg("factor"), nb::arg("original_context"),
+          nb::arg("attention_factor"));
+    nb::class_<AttentionShape>(m, "AttentionShape")
+        .def(nb::init<std::size_t, std::size_t, std::size_t, float, std::size_t, std::size_t>(), nb::arg("heads"),
+             nb::arg("kv_heads"), nb::arg("head_size"), nb::arg("scale"), nb::arg("cells"), nb::arg("llama_threads"));
+    bind_operations(m);
+}

@@ -1,0 +1,90 @@
+#include "kernels/project.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "kernels/kernels.h"
+
+namespace bankml {
+namespace {
+
+// Rows [begin, end) of matrix `index`, whose outputs start at `offset`.
+struct Piece {
+    std::size_t index, begin, end, offset;
+};
+
+// Whole matrices cut into pieces of about `rows` rows.
+std::vector<Piece> cut(const std::vector<Matrix> &matrices, std::size_t rows) {
+    std::vector<Piece> pieces;
+    std::size_t offset = 0;
+    for (std::size_t m = 0; m < matrices.size(); ++m) {
+        for (std::size_t r = 0; r < matrices[m].rows; r += rows) {
+            pieces.push_back({m, r, std::min(r + rows, matrices[m].rows), offset + r});
+        }
+        offset += matrices[m].rows;
+    }
+    return pieces;
+}
+
+// One column reads every weight once: pieces large enough to stream, small enough that the threads end together.
+std::size_t rows_a_piece(const std::vector<Matrix> &matrices, std::size_t row_bytes, std::size_t threads) {
+    constexpr std::size_t least_bytes = 32768;
+    std::size_t total = 0;
+    for (const Matrix &m : matrices) {
+        total += m.rows;
+    }
+    const std::size_t rows = std::max(least_bytes / row_bytes, total / (threads * 16));
+    return std::max<std::size_t>(8, rows / 8 * 8);
+}
+
+bool takes_block(const Matrix &m, std::size_t n) { return n >= 2 && m.rows % 4 == 0 && m.columns % 8 == 0; }
+
+void project_f16(Pool &pool, const std::vector<Matrix> &matrices, const float *x, std::size_t n, float *y, std::size_t ldy) {
+    const Kernels &kernel = kernels();
+    const std::size_t k = matrices[0].columns;
+    float *rounded = pool.shared(n * k);
+    if (n == 1) {
+        kernel.through_f16(k, x, rounded);
+    } else {
+        pool.run(n, [&](std::size_t i, std::size_t) { kernel.through_f16(k, x + i * k, rounded + i * k); });
+    }
+    const std::vector<Piece> pieces =
+        cut(matrices, n == 1 ? rows_a_piece(matrices, k * 2, pool.threads()) : f16_block_rows);
+    pool.run(pieces.size(), [&](std::size_t p, std::size_t thread) {
+        const Piece &piece = pieces[p];
+        const Matrix &m = matrices[piece.index];
+        const std::size_t rows = piece.end - piece.begin;
+        const std::uint16_t *w = static_cast<const std::uint16_t *>(m.data) + piece.begin * k;
+        if (takes_block(m, n)) {
+            kernel.f16_block(w, rows, k, rounded, n, y + piece.offset, ldy, pool.scratch(thread, f16_block_rows * k));
+            return;
+        }
+        for (std::size_t i = 0; i < n; ++i) {
+            kernel.f16_dot_rows(w, rows, k, rounded + i * k, y + i * ldy + piece.offset);
+        }
+    });
+}
+
+}  // namespace
+
+std::size_t weight_bytes(WeightType type, std::size_t columns) {
+    switch (type) {
+        case WeightType::f16: return columns * 2;
+        case WeightType::q1_0: return columns / 128 * 18;
+        case WeightType::q2_0: return columns / 64 * 18;
+    }
+    throw std::invalid_argument("no such weight type");
+}
+
+void widen_row(WeightType type, const void *row, std::size_t columns, float *y) {
+    switch (type) {
+        case WeightType::f16: return kernels().widen_f16(columns, static_cast<const std::uint16_t *>(row), y);
+        default: throw std::invalid_argument("this weight type is not played yet");
+    }
+}
+
+void project(Pool &pool, const std::vector<Matrix> &matrices, const float *x, std::size_t n, float *y, std::size_t ldy) {
+    project_f16(pool, matrices, x, n, y, ldy);
+}
+
+}  // namespace bankml

@@ -1,0 +1,14 @@
+"""Llama: Q and K turn by their position, adjacent values in pairs."""
+
+from bankml import _native
+from bankml.model.decoder import Buffers, Layer
+from bankml.model.plan import Plan
+
+
+class Llama:
+    def __init__(self, plan: Plan) -> None:
+        self._turned_heads = plan.heads + plan.kv_heads
+        self._head_size = plan.head_size
+
+    def place(self, layer: Layer, b: Buffers) -> None:
+        _native.rope_rotate(b.rope, False, self._turned_heads, self._head_size, b.qkv)

@@ -1,0 +1,117 @@
+"""The reference build's own arithmetic through ctypes: one ggml operation at a time, on numpy arrays.
+
+For tests marked `oracle`. The libraries are those `make oracle` builds; BANKML_ORACLE names another folder.
+"""
+
+import ctypes
+import os
+from ctypes import POINTER, c_bool, c_double, c_float, c_int, c_int64, c_size_t, c_void_p
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+F32, F16, I32 = 0, 1, 26
+NORMAL, NEOX = 0, 2
+ORACLE = Path(os.environ.get("BANKML_ORACLE", Path(__file__).parents[1] / "oracle")) / "bin"
+
+
+class _InitParams(ctypes.Structure):
+    _fields_ = (("mem_size", c_size_t), ("mem_buffer", c_void_p), ("no_alloc", c_bool))
+
+
+@cache
+def library(name: str) -> ctypes.CDLL:
+    path = ORACLE / f"lib{name}.so"
+    if not path.exists():
+        pytest.skip(f"no {path.name}: `make oracle` builds it")
+    return ctypes.CDLL(str(path))
+
+
+class Ggml:
+    """A context of ggml's; each method computes one operation and gives its result as an array."""
+
+    def __init__(self, threads: int = 2, memory: int = 256 << 20) -> None:
+        self.base, self.cpu, self.threads = library("ggml-base"), library("ggml-cpu"), threads
+        for name in (
+            "new_tensor_2d",
+            "new_tensor_3d",
+            "mul_mat",
+            "rms_norm",
+            "mul",
+            "rope_ext",
+            "swiglu_split",
+            "flash_attn_ext",
+        ):
+            getattr(self.base, f"ggml_{name}").restype = c_void_p
+        self.base.ggml_init.restype = c_void_p
+        self.base.ggml_init.argtypes = [_InitParams]
+        self.base.ggml_get_data.restype = c_void_p
+        self.base.ggml_get_data.argtypes = [c_void_p]
+        self.base.ggml_new_graph.restype = c_void_p
+        self.base.ggml_nelements.restype = c_int64
+        self.cpu.ggml_cpu_init()
+        self._context = c_void_p(self.base.ggml_init(_InitParams(memory, None, False)))
+
+    def close(self) -> None:
+        self.base.ggml_free(self._context)
+
+    def tensor(self, kind: int, array: np.ndarray, shape: tuple[int, ...] | None = None) -> c_void_p:
+        """A tensor of the array's bytes; `shape` (row length first) where a row is not one array row."""
+        extents = shape or tuple(reversed(array.shape))
+        extents = extents + (1,) * (3 - len(extents))
+        t = c_void_p(self.base.ggml_new_tensor_3d(self._context, c_int(kind), *(c_int64(e) for e in extents)))
+        array = np.ascontiguousarray(array)
+        ctypes.memmove(self.base.ggml_get_data(t), array.ctypes.data, array.nbytes)
+        return t
+
+    def _compute(self, tensor: int | None, shape: tuple[int, ...]) -> np.ndarray:
+        result = c_void_p(tensor)
+        graph = c_void_p(self.base.ggml_new_graph(self._context))
+        self.base.ggml_build_forward_expand(graph, result)
+        assert self.cpu.ggml_graph_compute_with_ctx(self._context, graph, c_int(self.threads)) == 0
+        count = int(np.prod(shape))
+        data = ctypes.cast(self.base.ggml_get_data(result), POINTER(c_float * count)).contents
+        return np.frombuffer(data, np.float32).reshape(shape).copy()
+
+    def mul_mat(self, kind: int, weights: np.ndarray, rows: int, columns: int, x: np.ndarray) -> np.ndarray:
+        """x [n, columns] float32 -> [n, rows]."""
+        w = self.tensor(kind, weights, (columns, rows))
+        return self._compute(self.base.ggml_mul_mat(self._context, w, self.tensor(F32, x)), (x.shape[0], rows))
+
+    def rms_norm(self, x: np.ndarray, weight: np.ndarray, eps: float) -> np.ndarray:
+        normed = c_void_p(self.base.ggml_rms_norm(self._context, self.tensor(F32, x), c_float(eps)))
+        return self._compute(self.base.ggml_mul(self._context, normed, self.tensor(F32, weight)), x.shape)
+
+    def swiglu(self, gate: np.ndarray, up: np.ndarray) -> np.ndarray:
+        return self._compute(
+            self.base.ggml_swiglu_split(self._context, self.tensor(F32, gate), self.tensor(F32, up)), gate.shape
+        )
+
+    def rope(
+        self, x: np.ndarray, positions: np.ndarray, mode: int, base: float, yarn: tuple[int, float, float] | None
+    ) -> np.ndarray:
+        """x [n, heads, head_size]; yarn: (original context, frequency scale, attention factor)."""
+        original, scale, magnitude = yarn or (2048, 1.0, 1.0)
+        return self._compute(
+            self.base.ggml_rope_ext(
+                self._context, self.tensor(F32, x), self.tensor(I32, positions.astype(np.int32)), None,
+                c_int(x.shape[2]), c_int(mode), c_int(original), c_float(base), c_float(scale),
+                c_float(1.0 if yarn else 0.0), c_float(magnitude), c_float(32.0), c_float(1.0),
+            ),
+            x.shape,
+        )  # fmt: skip
+
+    def attention(self, q: np.ndarray, k: np.ndarray, v: np.ndarray, mask: np.ndarray, scale: float) -> np.ndarray:
+        """q float32 [heads, n, d], k and v uint16 [kv_heads, cells, d], mask uint16 [n, cells] -> [n, heads, d]."""
+        return self._compute(
+            self.base.ggml_flash_attn_ext(
+                self._context, self.tensor(F32, q), self.tensor(F16, k), self.tensor(F16, v), self.tensor(F16, mask),
+                c_float(scale), c_float(0.0), c_float(0.0),
+            ),
+            (q.shape[1], q.shape[0], q.shape[2]),
+        )  # fmt: skip
+
+
+__all__ = ["F16", "F32", "NEOX", "NORMAL", "Ggml", "c_double", "library"]

@@ -1,0 +1,157 @@
+"""Every native operation against the reference build's own, bit for bit."""
+
+import numpy as np
+import pytest
+
+from bankml import _native
+from ggml import F16, NEOX, NORMAL, Ggml, library
+
+pytestmark = pytest.mark.oracle
+KERNELS = _native.kernel_sets()
+
+
+@pytest.fixture(params=KERNELS)
+def kernel_set(request):
+    before = _native.kernel_set()
+    _native.use_kernels(request.param)
+    yield request.param
+    _native.use_kernels(before)
+
+
+@pytest.fixture
+def ggml():
+    context = Ggml()
+    yield context
+    context.close()
+
+
+@pytest.fixture
+def rng(request):
+    return np.random.default_rng(abs(hash(request.node.name)) % (1 << 32))
+
+
+def bits(x):
+    return np.ascontiguousarray(x).view(np.uint32)
+
+
+def assert_same_bits(ours, theirs):
+    different = np.argwhere(bits(ours) != bits(theirs))
+    assert not len(different), (
+        f"{len(different)} of {ours.size} differ, first at {different[0]}: {ours[tuple(different[0])]!r} {theirs[tuple(different[0])]!r}"
+    )
+
+
+def halves(rng, *shape, scale=0.05):
+    return (rng.standard_normal(shape) * scale).astype(np.float16).view(np.uint16)
+
+
+def test_f16_rounding_over_every_half(kernel_set):
+    every = np.arange(65536, dtype=np.uint16)
+    widened = np.zeros(65536, np.float32)
+    theirs = np.zeros(65536, np.float32)
+    _native.widen_f16(every, widened)
+    library("ggml-cpu").ggml_cpu_fp16_to_fp32(every.ctypes.data_as(_p()), theirs.ctypes.data_as(_p()), _i64(65536))
+    assert_same_bits(widened, theirs)
+    # every half, its neighbours in float32, and the points half way between two halves
+    raw = widened.view(np.uint32)
+    near = np.concatenate([raw, raw + 1, raw - 1, raw + 0x1000, raw + 0xFFF, raw + 0x1001]).view(np.float32)
+    ours, want = np.zeros(near.size, np.uint16), np.zeros(near.size, np.uint16)
+    _native.round_f16(near, ours)
+    library("ggml-cpu").ggml_cpu_fp32_to_fp16(near.ctypes.data_as(_p()), want.ctypes.data_as(_p()), _i64(near.size))
+    assert np.array_equal(ours, want)
+
+
+def _p():
+    import ctypes
+
+    return ctypes.c_void_p
+
+
+def _i64(n):
+    import ctypes
+
+    return ctypes.c_int64(n)
+
+
+@pytest.mark.parametrize("columns", [1, 2, 3, 5, 6, 7, 13, 64])
+@pytest.mark.parametrize(
+    "rows,k", [(4, 8), (12, 32), (36, 64), (40, 96), (6, 64), (3, 40), (20, 44), (64, 576), (33, 100)]
+)
+def test_f16_product(kernel_set, ggml, rng, rows, k, columns):
+    w, x = halves(rng, rows, k), rng.standard_normal((columns, k)).astype(np.float32)
+    ours = np.zeros((columns, rows), np.float32)
+    _native.Projection(_native.Pool(2), 1, k, [(w.reshape(-1).view(np.uint8), rows)]).apply(x, ours)
+    assert_same_bits(ours, ggml.mul_mat(F16, w, rows, k, x))
+
+
+@pytest.mark.parametrize("width", [8, 64, 100, 576, 1000])
+@pytest.mark.parametrize("n", [1, 3])
+def test_rms_norm(kernel_set, ggml, rng, width, n):
+    x, weight = rng.standard_normal((n, width)).astype(np.float32) * 3, rng.standard_normal(width).astype(np.float32)
+    ours = np.zeros_like(x)
+    _native.rms_norm(_native.Pool(2), x, weight, 1e-5, ours)
+    assert_same_bits(ours, ggml.rms_norm(x, weight, 1e-5))
+
+
+def test_swiglu_over_a_sweep(kernel_set, ggml):
+    gate = np.linspace(-120, 120, 48001, dtype=np.float32)[None]
+    up = np.full_like(gate, 1.25)
+    ours = np.zeros_like(gate)
+    _native.swiglu(_native.Pool(1), np.concatenate([gate, up], axis=1), ours)
+    assert_same_bits(ours, ggml.swiglu(gate, up))
+
+
+@pytest.mark.parametrize("mode", [NORMAL, NEOX])
+@pytest.mark.parametrize("yarn", [False, True])
+@pytest.mark.parametrize("head_size", [64, 80, 128])
+def test_rope(kernel_set, ggml, rng, mode, yarn, head_size):
+    n, heads, first = 5, 3, 1234
+    x = rng.standard_normal((n, heads, head_size)).astype(np.float32)
+    factor, original = 4.0, 8192
+    shape = (
+        _native.rope_yarn(head_size, 1e6, factor, original, 1.0) if yarn else _native.rope_plain(head_size, 1e6, 1.0)
+    )
+    table, ours = np.zeros((n, head_size), np.float32), x.reshape(n, -1).copy()
+    _native.rope_table(shape, first, table)
+    _native.rope_rotate(table, mode == NEOX, heads, head_size, ours)
+    magnitude = np.float32(0.1) * np.log(np.float32(factor)) + np.float32(1)
+    magnitude *= np.float32(1) / (np.float32(1) + np.float32(0.1) * np.log(np.float32(factor)))
+    theirs = ggml.rope(
+        x, np.arange(first, first + n), mode, 1e6, (original, 1 / factor, float(magnitude)) if yarn else None
+    )
+    assert_same_bits(ours.reshape(x.shape), theirs)
+
+
+@pytest.mark.parametrize("head_size", [64, 96, 128])
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize(
+    "n,position", [(1, 0), (1, 200), (1, 511), (1, 700), (2, 30), (63, 5), (64, 0), (64, 300), (70, 10), (200, 600)]
+)
+def test_attention(kernel_set, rng, head_size, threads, n, position):
+    if kernel_set == "portable" and n * (position + n) > 20000:
+        pytest.skip("the definition is slow; the other sets are compared at this size")
+    heads, kv_heads, cells = 6, 2, 1024
+    seen = -(-(position + n) // 256) * 256
+    k, v = halves(rng, kv_heads, cells, head_size, scale=1.0), halves(rng, kv_heads, cells, head_size, scale=1.0)
+    qkv = rng.standard_normal((n, (heads + 2 * kv_heads) * head_size)).astype(np.float32)
+    qkv[:, : heads * head_size] *= 2
+    scale = float(np.float32(1) / np.sqrt(np.float32(head_size)))
+    out = np.zeros((n, heads * head_size), np.float32)
+    _native.attend(
+        _native.Pool(2),
+        _native.AttentionShape(heads, kv_heads, head_size, scale, cells, threads),
+        qkv,
+        position,
+        k,
+        v,
+        out,
+    )
+    fresh = qkv[:, heads * head_size :].astype(np.float16).view(np.uint16).reshape(n, 2, kv_heads, head_size)
+    assert np.array_equal(k[:, position : position + n], fresh[:, 0].transpose(1, 0, 2))
+    visible = np.arange(seen)[None] <= (position + np.arange(n))[:, None]
+    mask = np.where(visible, 0.0, -np.inf).astype(np.float16).view(np.uint16)
+    q = qkv[:, : heads * head_size].reshape(n, heads, head_size).transpose(1, 0, 2)
+    ggml = Ggml(threads)
+    theirs = ggml.attention(q, k[:, :seen], v[:, :seen], mask, scale)
+    ggml.close()
+    assert_same_bits(out.reshape(theirs.shape), theirs)
