@@ -28,7 +28,12 @@ using Halves = nb::ndarray<std::uint16_t, nb::ndim<1>, nb::c_contig, nb::device:
 using ConstHalves = nb::ndarray<const std::uint16_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Bytes = nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Cache = nb::ndarray<std::uint16_t, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
+using Int8s = nb::ndarray<std::int8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Int32s = nb::ndarray<std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Tokens = nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+// An array of another dtype is refused, not converted: a converted output would be written and thrown away.
+const auto x_ = nb::arg("x").noconvert(), y_ = nb::arg("y").noconvert(), weight_ = nb::arg("weight").noconvert();
+
 using NoGil = nb::call_guard<nb::gil_scoped_release>;
 
 void require(bool true_of_shapes, const char *message) {
@@ -147,29 +152,35 @@ void bind_operations(nb::module_ &m) {
     m.def("rms_norm", [](Pool &pool, const Rows &x, const ConstVector &weight, float eps, const Rows &y) {
         require(x.shape(1) == weight.shape(0), "a norm's rows are not as wide as its weight");
         norm(pool, x, weight, eps, y, 0, 1);
-    }, NoGil());
+    }, nb::arg("pool"), x_, weight_, nb::arg("eps"), y_, NoGil());
     m.def("rms_norm_heads", [](Pool &pool, const Rows &x, const ConstVector &weight, float eps, std::size_t first, std::size_t heads) {
         norm(pool, x, weight, eps, x, first, heads);
-    }, NoGil());
-    m.def("swiglu", &gated, NoGil());
+    }, nb::arg("pool"), x_, weight_, nb::arg("eps"), nb::arg("first"), nb::arg("heads"), NoGil());
+    m.def("swiglu", &gated, nb::arg("pool"), nb::arg("gate_up").noconvert(), y_, NoGil());
     m.def("rope_table", [](const RopeShape &shape, std::size_t first, const Rows &table) {
         require(table.shape(1) == shape.rotated, "a RoPE table is as wide as the rotated part of a head");
         rope_table(shape, first, table.shape(0), table.data());
-    }, NoGil());
+    }, nb::arg("shape"), nb::arg("first"), nb::arg("table").noconvert(), NoGil());
     m.def("rope_rotate", [](const Rows &table, bool neox, std::size_t heads, std::size_t head_size, const Rows &x) {
         require(table.shape(0) == x.shape(0) && table.shape(1) <= head_size && heads * head_size <= x.shape(1),
                 "a RoPE table does not fit the rows it turns");
         rope_rotate(table.data(), table.shape(1), neox, x.shape(0), heads, head_size, x.data(), x.shape(1));
-    }, NoGil());
-    m.def("attend", &attend_layer, NoGil());
+    }, nb::arg("table").noconvert(), nb::arg("neox"), nb::arg("heads"), nb::arg("head_size"), x_, NoGil());
+    m.def("attend", &attend_layer, nb::arg("pool"), nb::arg("shape"), nb::arg("qkv").noconvert(), nb::arg("position"),
+          nb::arg("k").noconvert(), nb::arg("v").noconvert(), nb::arg("out").noconvert(), NoGil());
     m.def("widen_f16", [](const ConstHalves &x, const Vector &y) {
         require(x.shape(0) == y.shape(0), "the two arrays differ in length");
         kernels().widen_f16(x.shape(0), x.data(), y.data());
-    }, NoGil());
+    }, x_, y_, NoGil());
+    m.def("quantize_q8", [](const ConstVector &x, const Int8s &q, const Vector &d, const Int32s &sum) {
+        const std::size_t n = x.shape(0);
+        require(n % 32 == 0 && q.shape(0) == n && d.shape(0) == n / 32 && sum.shape(0) == n / 32, "the arrays do not fit");
+        kernels().quantize_q8(n, x.data(), q.data(), d.data(), sum.data());
+    }, x_, nb::arg("q").noconvert(), nb::arg("d").noconvert(), nb::arg("sum").noconvert(), NoGil());
     m.def("round_f16", [](const ConstVector &x, const Halves &y) {
         require(x.shape(0) == y.shape(0), "the two arrays differ in length");
         kernels().round_f16(x.shape(0), x.data(), y.data());
-    }, NoGil());
+    }, x_, y_, NoGil());
 }
 
 }  // namespace
@@ -190,11 +201,11 @@ void register_kernels(nb::module_ &m) {
     nb::class_<Projection>(m, "Projection")
         .def(nb::init<std::shared_ptr<Pool>, int, std::size_t, const std::vector<std::pair<Bytes, std::size_t>> &>(),
              nb::arg("pool"), nb::arg("type"), nb::arg("columns"), nb::arg("parts"))
-        .def("apply", &Projection::apply, NoGil())
-        .def("add_to", &Projection::add_to, NoGil());
+        .def("apply", &Projection::apply, x_, y_, NoGil())
+        .def("add_to", &Projection::add_to, x_, y_, NoGil());
     nb::class_<Embedding>(m, "Embedding")
         .def(nb::init<int, std::size_t, const Bytes &>(), nb::arg("type"), nb::arg("columns"), nb::arg("data"))
-        .def("look_up", &Embedding::look_up, NoGil());
+        .def("look_up", &Embedding::look_up, nb::arg("tokens").noconvert(), y_, NoGil());
     nb::class_<RopeShape>(m, "RopeShape").def_ro("rotated", &RopeShape::rotated);
     m.def("rope_plain", &rope_plain, nb::arg("rotated"), nb::arg("base"), nb::arg("attention_factor"));
     m.def("rope_yarn", &rope_yarn, nb::arg("rotated"), nb::arg("base"), nb::arg("factor"), nb::arg("original_context"),

@@ -9,9 +9,12 @@
 
 namespace bankml {
 
-struct Q8Block {  // 32 weights of an activation quantized to q8_0
-    std::uint16_t d;
-    std::int8_t q[32];
+// One column of activations quantized to q8_0: k values in blocks of 32, each block's scale widened from its f16, and the
+// sum of each block's values.
+struct Q8Column {
+    const std::int8_t *q;
+    const float *d;
+    const std::int32_t *sum;
 };
 
 // One attention head's view of the K/V cache: `cells` rows of `head_size` values each.
@@ -36,6 +39,17 @@ struct Kernels {
     // `scratch` holds rows * k floats; rows <= f16_block_rows.
     void (*f16_block)(const std::uint16_t *w, std::size_t rows, std::size_t k, const float *x, std::size_t columns,
                       float *y, std::size_t ldy, float *scratch);
+
+    // n values (n % 32 == 0) in blocks of 32: d = max|x| / 127 as f16, q = x * 127 / max|x| to the nearest even, packed
+    // with signed saturation (what is not a finite number becomes -128).
+    void (*quantize_q8)(std::size_t n, const float *x, std::int8_t *q, float *d, std::int32_t *sum);
+    // y[c * ldy + r] = w[r] . column[c]. Q1_0: eight lanes, each the sum of four neighbours of a block of 32, negated as i8
+    // where the bit is 0 (so -128 stays -128); the four blocks' products are chained, then scaled, then summed as lanes.
+    void (*q1_0_rows)(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8Column *columns, std::size_t n,
+                      float *y, std::size_t ldy);
+    // Q2_0: one chain of multiply-adds a row, two whole block sums a step.
+    void (*q2_0_rows)(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8Column *columns, std::size_t n,
+                      float *y, std::size_t ldy);
 
     // y = (x * 1/sqrt(mean(x^2) + eps)) * weight; the squares are summed in double, in order.
     void (*rms_norm)(std::size_t n, const float *x, const float *weight, float eps, float *y);

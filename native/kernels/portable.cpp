@@ -6,6 +6,7 @@
 #include "kernels/half.h"
 #include "kernels/kernels.h"
 #include "kernels/lanes.h"
+#include "kernels/quantized.h"
 
 namespace bankml {
 namespace {
@@ -192,8 +193,20 @@ void attend_tile(const HeadCache &cache, std::size_t first, std::size_t rows, co
 }  // namespace
 
 const Kernels portable_kernels = {
-    "portable", round_f16, widen_f16,    through_f16,  f16_dot_rows, f16_block,
-    rms_norm,   swiglu,    add,          attend_cells, attend_tile,
+    .name = "portable",
+    .round_f16 = round_f16,
+    .widen_f16 = widen_f16,
+    .through_f16 = through_f16,
+    .f16_dot_rows = f16_dot_rows,
+    .f16_block = f16_block,
+    .quantize_q8 = portable::quantize_q8,
+    .q1_0_rows = portable::q1_0_rows,
+    .q2_0_rows = portable::q2_0_rows,
+    .rms_norm = rms_norm,
+    .swiglu = swiglu,
+    .add = add,
+    .attend_cells = attend_cells,
+    .attend_tile = attend_tile,
 };
 
 }  // namespace bankml

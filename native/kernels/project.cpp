@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "kernels/kernels.h"
+#include "kernels/quantized.h"
 
 namespace bankml {
 namespace {
@@ -65,6 +66,46 @@ void project_f16(Pool &pool, const std::vector<Matrix> &matrices, const float *x
     });
 }
 
+// The activations are quantized once for all matrices. Pieces are whole groups of 32 rows, so that every instruction set
+// finds its rows side by side.
+void project_quantized(Pool &pool, const std::vector<Matrix> &matrices, const float *x, std::size_t n, float *y,
+                       std::size_t ldy) {
+    const Kernels &kernel = kernels();
+    const std::size_t k = matrices[0].columns, blocks = k / q8_0_values;
+    // One buffer: scales, sums, then the values themselves.
+    float *d = pool.shared(n * (2 * blocks + k / 4));
+    std::int32_t *sum = reinterpret_cast<std::int32_t *>(d + n * blocks);
+    std::int8_t *q = reinterpret_cast<std::int8_t *>(sum + n * blocks);
+    std::vector<Q8Column> columns(n);
+    const auto quantize = [&](std::size_t i, std::size_t) {
+        columns[i] = {q + i * k, d + i * blocks, sum + i * blocks};
+        kernel.quantize_q8(k, x + i * k, q + i * k, d + i * blocks, sum + i * blocks);
+    };
+    pool.run(n, quantize);
+    const std::size_t row_bytes = weight_bytes(matrices[0].type, k);
+    const std::size_t rows = n == 1 ? rows_a_piece(matrices, row_bytes, pool.threads()) / 32 * 32 : 32;
+    const std::vector<Piece> pieces = cut(matrices, std::max<std::size_t>(rows, 32));
+    pool.run(pieces.size(), [&](std::size_t p, std::size_t) {
+        const Piece &piece = pieces[p];
+        const Matrix &m = matrices[piece.index];
+        const std::uint8_t *w = static_cast<const std::uint8_t *>(m.data) + piece.begin * row_bytes;
+        const auto product = m.type == WeightType::q1_0 ? kernel.q1_0_rows : kernel.q2_0_rows;
+        product(w, piece.end - piece.begin, k, columns.data(), n, y + piece.offset, ldy);
+    });
+}
+
+// Blocks of 128 bits or of 64 two-bit codes: 0 and 1 are -scale and +scale, or code - 1 times scale.
+void widen_blocks(const std::uint8_t *block, std::size_t columns, std::size_t weights, float *y) {
+    const std::size_t bits = 128 / weights;
+    for (std::size_t i = 0; i < columns; ++i) {
+        const std::uint8_t *b = block + i / weights * quantized_block_bytes;
+        const std::size_t at = i % weights * bits;
+        const float scale = half_to_float(block_scale(b));
+        const int code = b[2 + at / 8] >> (at % 8) & ((1 << bits) - 1);
+        y[i] = bits == 1 ? (code ? scale : -scale) : float(code - 1) * scale;
+    }
+}
+
 }  // namespace
 
 std::size_t weight_bytes(WeightType type, std::size_t columns) {
@@ -79,12 +120,17 @@ std::size_t weight_bytes(WeightType type, std::size_t columns) {
 void widen_row(WeightType type, const void *row, std::size_t columns, float *y) {
     switch (type) {
         case WeightType::f16: return kernels().widen_f16(columns, static_cast<const std::uint16_t *>(row), y);
-        default: throw std::invalid_argument("this weight type is not played yet");
+        case WeightType::q1_0: return widen_blocks(static_cast<const std::uint8_t *>(row), columns, q1_0_weights, y);
+        case WeightType::q2_0: return widen_blocks(static_cast<const std::uint8_t *>(row), columns, q2_0_weights, y);
     }
 }
 
 void project(Pool &pool, const std::vector<Matrix> &matrices, const float *x, std::size_t n, float *y, std::size_t ldy) {
-    project_f16(pool, matrices, x, n, y, ldy);
+    if (matrices[0].type == WeightType::f16) {
+        project_f16(pool, matrices, x, n, y, ldy);
+    } else {
+        project_quantized(pool, matrices, x, n, y, ldy);
+    }
 }
 
 }  // namespace bankml

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "kernels/avx2.h"
+#include "kernels/quantized.h"
 #include "kernels/vector_avx2.h"
 
 namespace bankml {
@@ -132,8 +133,20 @@ void multiply_add(float *c, std::size_t ldc, const float *a, std::size_t lda, co
 }  // namespace
 
 const Kernels avx2_kernels = {
-    "avx2",         avx2::round_f16, avx2::widen_f16, avx2::through_f16, f16_dot_rows, f16_block,
-    avx2::rms_norm, avx2::swiglu,    avx2::add,       attend_cells,      attend_tile,
+    .name = "avx2",
+    .round_f16 = avx2::round_f16,
+    .widen_f16 = avx2::widen_f16,
+    .through_f16 = avx2::through_f16,
+    .f16_dot_rows = f16_dot_rows,
+    .f16_block = f16_block,
+    .quantize_q8 = avx2::quantize_q8,
+    .q1_0_rows = avx2::q1_0_rows,
+    .q2_0_rows = avx2::q2_0_rows,
+    .rms_norm = avx2::rms_norm,
+    .swiglu = avx2::swiglu,
+    .add = avx2::add,
+    .attend_cells = attend_cells,
+    .attend_tile = attend_tile,
 };
 
 }  // namespace bankml

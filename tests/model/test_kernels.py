@@ -81,6 +81,62 @@ def test_f16_products(rows, k, columns, seed):
     same(product)
 
 
+Q1_0, Q2_0 = 41, 42
+BLOCK_WEIGHTS = {Q1_0: 128, Q2_0: 64}
+
+
+def random_blocks(rng, kind, rows, k):
+    blocks = rng.integers(0, 256, (rows, k // BLOCK_WEIGHTS[kind], 18), dtype=np.uint8)
+    scales = (rng.standard_normal(blocks.shape[:2]) * 0.1).astype(np.float16)
+    blocks[:, :, :2] = scales.view(np.uint8).reshape(*blocks.shape[:2], 2)
+    return blocks
+
+
+def widened(kind, rows, k, blocks):
+    y = np.zeros((rows, k), np.float32)
+    _native.Embedding(kind, k, blocks.reshape(-1)).look_up(np.arange(rows, dtype=np.int32), y)
+    return y
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.sampled_from([Q1_0, Q2_0]), st.integers(1, 70), st.integers(1, 5), st.integers(1, 11), st.integers(0, 2**32 - 1))
+def test_quantized_products(kind, rows, groups, columns, seed):
+    rng = np.random.default_rng(seed)
+    k = groups * 128
+    blocks = random_blocks(rng, kind, rows, k)
+    x = odd_floats(rng, columns, k)
+    if seed % 4 == 0:
+        x[0, rng.integers(0, k)] = rng.choice(np.array([np.inf, -np.inf, np.nan], np.float32))
+
+    def product():
+        y = np.zeros((columns, rows), np.float32)
+        _native.Projection(POOLS[2], kind, k, [(blocks.reshape(-1), rows)]).apply(x, y)
+        return y
+
+    same(product)
+
+
+@pytest.mark.parametrize("kind", [Q1_0, Q2_0])
+def test_quantized_products_are_near_the_widened_ones(kind):
+    rng = np.random.default_rng(kind)
+    rows, k = 48, 1024
+    blocks, x = random_blocks(rng, kind, rows, k), rng.standard_normal((3, k)).astype(np.float32)
+    y = np.zeros((3, rows), np.float32)
+    _native.Projection(POOLS[1], kind, k, [(blocks.reshape(-1), rows)]).apply(x, y)
+    want = x.astype(np.float64) @ widened(kind, rows, k, blocks).T.astype(np.float64)
+    assert np.abs(y - want).max() < 0.02 * np.abs(want).max()
+
+
+def test_what_is_no_number_quantizes_to_minus_128():
+    x = np.ones(64, np.float32)
+    x[3], x[40] = np.inf, np.nan
+    q, d, total = np.zeros(64, np.int8), np.zeros(2, np.float32), np.zeros(2, np.int32)
+    for name in _native.kernel_sets():
+        with_kernels(name, lambda: _native.quantize_q8(x, q, d, total))
+        assert q[3] == -128 and q[40] == -128 and total[0] == q[:32].sum(dtype=np.int32)
+        assert np.isinf(d[0])
+
+
 @settings(deadline=None, max_examples=40)
 @given(st.integers(1, 600), st.integers(0, 2**32 - 1))
 def test_norm_and_swiglu(width, seed):

@@ -155,3 +155,78 @@ def test_attention(kernel_set, rng, head_size, threads, n, position):
     theirs = ggml.attention(q, k[:, :seen], v[:, :seen], mask, scale)
     ggml.close()
     assert_same_bits(out.reshape(theirs.shape), theirs)
+
+
+Q1_0, Q2_0, Q8_0 = 41, 42, 8
+BLOCK_WEIGHTS = {Q1_0: 128, Q2_0: 64}
+
+
+def hard_rows(rng, n, k):
+    """Activations with NaN, infinities, subnormals and whole rows of zeros among them."""
+    x = rng.standard_normal((n, k)).astype(np.float32)
+    x *= np.exp(rng.standard_normal((n, 1)) * 4).astype(np.float32)
+    special = np.array([0, -0.0, 1e-40, -1e-44, np.inf, -np.inf, np.nan, 3e38], np.float32)
+    picked = rng.random((n, k)) < (rng.random((n, 1)) < 0.3) * 0.01
+    x = np.where(picked, rng.choice(special, (n, k)), x)
+    x[rng.random(n) < 0.02] = 0
+    return x.astype(np.float32)
+
+
+def random_blocks(rng, kind, rows, k):
+    blocks = rng.integers(0, 256, (rows, k // BLOCK_WEIGHTS[kind], 18), dtype=np.uint8)
+    scales = (rng.standard_normal(blocks.shape[:2]) * 0.1).astype(np.float16)
+    blocks[:, :, :2] = scales.view(np.uint8).reshape(*blocks.shape[:2], 2)
+    return blocks
+
+
+def assert_same_numbers(ours, theirs):
+    """The same bits; of what is no number, only that it is none."""
+    ours, theirs = ours.copy(), theirs.copy()
+    assert np.array_equal(np.isnan(ours), np.isnan(theirs))
+    ours[np.isnan(ours)] = theirs[np.isnan(theirs)] = 0
+    assert_same_bits(ours, theirs)
+
+
+def test_q8_quantizer(kernel_set, rng):
+    rows, k = 4000, 96
+    x = hard_rows(rng, rows, k).reshape(-1)
+    blocks = x.size // 32
+    q, d, total = np.zeros(x.size, np.int8), np.zeros(blocks, np.float32), np.zeros(blocks, np.int32)
+    with np.errstate(all="ignore"):
+        _native.quantize_q8(x, q, d, total)
+    theirs = np.zeros((blocks, 34), np.uint8)
+    library("ggml-cpu").quantize_row_q8_0(x.ctypes.data_as(_p()), theirs.ctypes.data_as(_p()), _i64(x.size))
+    assert np.array_equal(q.reshape(blocks, 32), theirs[:, 2:].view(np.int8))
+    assert_same_numbers(d, theirs[:, :2].copy().view(np.float16).astype(np.float32)[:, 0])
+    assert np.array_equal(total, q.reshape(blocks, 32).sum(axis=1, dtype=np.int32))
+    assert (q == -128).any() and np.isnan(d).any() and (d == 0).any()
+
+
+@pytest.mark.parametrize("kind", [Q1_0, Q2_0])
+@pytest.mark.parametrize("columns", [1, 2, 4, 5, 9, 17])
+def test_quantized_product(kernel_set, ggml, rng, kind, columns):
+    rows, k = 251, 384
+    blocks, x = random_blocks(rng, kind, rows, k), hard_rows(rng, columns, k)
+    ours = np.zeros((columns, rows), np.float32)
+    _native.Projection(_native.Pool(2), kind, k, [(blocks.reshape(-1), rows)]).apply(x, ours)
+    assert_same_numbers(ours, ggml.mul_mat(kind, blocks, rows, k, x))
+
+
+@pytest.mark.parametrize("kind,symbol", [(Q1_0, "ggml_vec_dot_q1_0_q8_0"), (Q2_0, "ggml_vec_dot_q2_0_q8_0")])
+def test_quantized_product_over_thousands_of_rows(kernel_set, ggml, rng, kind, symbol):
+    rows, k = 4100, 256
+    blocks, x = random_blocks(rng, kind, rows, k), hard_rows(rng, 3, k)
+    x[0], x[1, 5] = rng.standard_normal(k), np.inf
+    ours = np.zeros((3, rows), np.float32)
+    _native.Projection(_native.Pool(2), kind, k, [(blocks.reshape(-1), rows)]).apply(x, ours)
+    assert_same_numbers(ours, ggml.mul_mat(kind, blocks, rows, k, x))
+
+
+@pytest.mark.parametrize("kind,symbol", [(Q1_0, "dequantize_row_q1_0"), (Q2_0, "dequantize_row_q2_0")])
+def test_embedding_rows_are_the_dequantized_blocks(rng, kind, symbol):
+    rows, k = 4000, 128
+    blocks = random_blocks(rng, kind, rows, k)
+    ours, theirs = np.zeros((rows, k), np.float32), np.zeros((rows, k), np.float32)
+    _native.Embedding(kind, k, blocks.reshape(-1)).look_up(np.arange(rows, dtype=np.int32), ours)
+    getattr(library("ggml-base"), symbol)(blocks.ctypes.data_as(_p()), theirs.ctypes.data_as(_p()), _i64(rows * k))
+    assert_same_bits(ours, theirs)
