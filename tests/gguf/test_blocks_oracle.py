@@ -1,4 +1,4 @@
-"""Every (de)quantizer against the reference build's own, bit for bit. BANKML_ORACLE names the folder of its libraries."""
+"""Every quantizer and dequantizer against the reference build, bit for bit. BANKML_ORACLE names its folder."""
 
 import ctypes
 import os

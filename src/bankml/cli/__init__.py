@@ -6,7 +6,8 @@ This module is all that `bankml version` and `bankml --help` load; each command'
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from types import FrameType
 
@@ -22,12 +23,8 @@ TERMINATED = 128 + signal.SIGTERM
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command; returns its exit code. Whatever goes wrong is one line on stderr."""
     try:
-        signal.signal(signal.SIGTERM, _terminate)
-        arguments = build_parser().parse_args(argv)
-        command = getattr(import_module(f"bankml.cli.{arguments.module}"), arguments.function)
-        code: int = command(arguments)
-        sys.stdout.flush()
-        return code
+        with _terminable():
+            return _run(argv)
     except BankmlError as error:
         complain(PREFIXES[error.exit_code], error.message)
         return error.exit_code
@@ -51,6 +48,27 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
 
 
+def _run(argv: Sequence[str] | None) -> int:
+    arguments = build_parser().parse_args(argv)
+    command = getattr(import_module(f"bankml.cli.{arguments.module}"), arguments.function)
+    code: int = command(arguments)
+    sys.stdout.flush()
+    return code
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """SIGTERM lets every open block clean up after itself. `serve` puts its own handlers in place of this one."""
+    try:
+        before = signal.signal(signal.SIGTERM, _terminate)
+    except ValueError:  # not the main thread: whoever started it has the signals
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before or signal.SIG_DFL)
+
+
 def _terminate(signum: int, frame: FrameType | None) -> None:
-    """Lets every block that is open clean up after itself. `serve` puts its own handler in place."""
     raise SystemExit(TERMINATED)

@@ -21,9 +21,12 @@ def convert(arguments: Namespace) -> int:
 
 def tokenize(arguments: Namespace) -> int:
     from bankml.gate.guard import guard, require_model
+
+    header = require_model(guard(arguments.file))
+
     from bankml.text.tokenizer import Tokenizer
 
-    tokenizer = Tokenizer.from_header(require_model(guard(arguments.file)))
+    tokenizer = Tokenizer.from_header(header)
     try:
         text = sys.stdin.buffer.read().decode()
     except UnicodeDecodeError as error:
@@ -34,9 +37,12 @@ def tokenize(arguments: Namespace) -> int:
 
 def chat_template(arguments: Namespace) -> int:
     from bankml.gate.guard import guard, require_model
+
+    header = require_model(guard(arguments.file))
+
     from bankml.text.template import ChatTemplate
 
-    template = ChatTemplate.from_header(require_model(guard(arguments.file)))
+    template = ChatTemplate.from_header(header)
     try:
         prompt = template.render(_messages(sys.stdin.buffer.read()))
     except RequestError as error:

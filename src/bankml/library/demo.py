@@ -44,8 +44,8 @@ def prepare(folder: str | os.PathLike[str], say: Say, bar: Bar) -> tuple[Path, P
     """Makes the demo model ready in `folder`; returns its path and its FORK.json's. What is there is used again.
 
     `say` is told each step, `bar` makes the progress of a step over a file. An existing model is not hashed here:
-    whoever serves it verifies it. Raises FileProblem when something cannot be fetched or written, Refused when it is not
-    what it should be; nothing half-made is left.
+    whoever serves it verifies it. Raises FileProblem when something cannot be fetched or written, Refused when it is
+    not what it should be; nothing half-made is left.
     """
     where = Path(folder)
     try:
