@@ -10,7 +10,7 @@ from hashlib import sha256
 import pytest
 
 from bankml.cli import main
-from tests.attacks.build import ARCH, ATTACKS, STRING, U8, array, gguf, string, tensor
+from tests.attacks.build import ARCH, ATTACKS, BOOL, STRING, U8, array, gguf, string, tensor
 
 BOUND_BYTES = 200_000_000
 BOUND_SECONDS = 1
@@ -81,6 +81,7 @@ def test_a_size_that_bears_the_numbers_out_still_allocates_little(tmp_path):
     # As much as is read: 2^21 strings of nothing, then a key of zero bytes.
     assert guard(sparse(tmp_path / "4", gguf((array("k", STRING, 1 << 21, b""), b"")), size))[0] == 2
     assert guard(sparse(tmp_path / "5", gguf((array("k", U8, 60_000_000, b""), b"")), size))[0] == 2
+    assert guard(sparse(tmp_path / "6", gguf((array("k", BOOL, 60_000_000, b""), b"")), size))[0] == 2
 
 
 def test_as_many_entries_as_are_read(tmp_path):

@@ -42,7 +42,7 @@ def test_every_number_alone_and_in_an_array(tmp_path, kind):
     header = read(tmp_path, gguf((key("one", kind, packed), array("many", kind, 3, packed * 3), u32("after", 7))))
     assert header.metadata["one"] == value and type(header.metadata["one"]) is type(value)
     assert header.metadata["many"].tolist() == [value] * 3
-    assert header.metadata["many"].readonly
+    assert header.metadata["many"].typecode == ("B" if kind is ValueType.BOOL else FORMATS[kind])
     assert header.metadata["after"] == 7
 
 

@@ -4,8 +4,10 @@ import json
 import sys
 from argparse import Namespace
 
-from bankml.cli.output import file_bar, say
-from bankml.errors import RequestError, UsageError
+from bankml.cli.output import about, file_bar, say
+from bankml.errors import Refused, RequestError, UsageError
+
+TEMPLATE_KEY = "tokenizer.chat_template"
 
 
 def convert(arguments: Namespace) -> int:
@@ -26,7 +28,8 @@ def tokenize(arguments: Namespace) -> int:
 
     from bankml.text.tokenizer import Tokenizer
 
-    tokenizer = Tokenizer.from_header(header)
+    with about(arguments.file):
+        tokenizer = Tokenizer.from_header(header)
     try:
         text = sys.stdin.buffer.read().decode()
     except UnicodeDecodeError as error:
@@ -37,27 +40,36 @@ def tokenize(arguments: Namespace) -> int:
 
 def chat_template(arguments: Namespace) -> int:
     from bankml.gate.guard import guard, require_model
+    from bankml.gguf.values import describe
 
     header = require_model(guard(arguments.file))
 
+    from bankml.text.messages import conversation
     from bankml.text.template import ChatTemplate
+    from bankml.text.tokenizer import Tokenizer
 
-    template = ChatTemplate.from_header(header)
+    with about(arguments.file):
+        tokenizer = Tokenizer.from_header(header)
+        source = header.metadata.get(TEMPLATE_KEY)
+        if not isinstance(source, str):
+            raise Refused(f"{TEMPLATE_KEY} is {'missing' if source is None else describe(source)}: no chat template")
+        template = ChatTemplate(source, tokenizer.bos_text, tokenizer.eos_text)
     try:
-        prompt = template.render(_messages(sys.stdin.buffer.read()))
+        prompt = template.prompt(conversation(_request(sys.stdin.buffer.read()))).text
     except RequestError as error:
         raise UsageError(error.message) from error
     sys.stdout.buffer.write(prompt.encode())
     return 0
 
 
-def _messages(raw: bytes) -> list[dict[str, object]]:
-    """The messages of a JSON list, or of a chat request's `messages`."""
+def _request(raw: bytes) -> dict[str, object]:
+    """A chat request: the JSON object on stdin, or the list of messages as its `messages`."""
     try:
         document = json.loads(raw)
     except (ValueError, RecursionError) as error:
         raise UsageError(f"the messages on stdin are not JSON: {error}") from error
-    messages = document.get("messages") if isinstance(document, dict) else document
-    if not isinstance(messages, list) or not all(isinstance(message, dict) for message in messages):
-        raise UsageError("the JSON on stdin is neither a list of messages nor an object with one")
-    return messages
+    if isinstance(document, list):
+        return {"messages": document}
+    if not isinstance(document, dict):
+        raise UsageError("the JSON on stdin is neither a list of messages nor a chat request")
+    return document

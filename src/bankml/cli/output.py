@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import TextIO
 
+from bankml.errors import Refused
+
 # Below this a bar would only flicker.
 BAR_FROM_BYTES = 32 << 20
 
@@ -66,3 +68,15 @@ def file_bar(label: str, path: str | os.PathLike[str]) -> AbstractContextManager
     except (OSError, ValueError):
         size = 0
     return progress_bar(f"{label} {os.path.basename(path)}", size)
+
+
+@contextmanager
+def about(path: str | os.PathLike[str]) -> Iterator[None]:
+    """A refusal of a room that sees only the header gets the file's name before it."""
+    name = os.path.basename(path)
+    try:
+        yield
+    except Refused as error:
+        if error.message.startswith(name):
+            raise
+        raise Refused(f"{name}: {error.message}") from error

@@ -5,7 +5,7 @@ import shlex
 from argparse import Namespace
 from typing import NoReturn
 
-from bankml.cli.output import file_bar, note, say
+from bankml.cli.output import about, file_bar, note, say
 from bankml.cli.parser import UPSTREAM
 from bankml.errors import UsageError
 
@@ -53,13 +53,17 @@ def _serve(arguments: Namespace, file: str, fork: str, listen: Address, engine: 
     from bankml.api.routes import build_application
     from bankml.gateway.server import serve as run
 
-    application = build_application(verified, n_ctx=arguments.ctx, threads=arguments.threads)
-    here = shown_address(listen)
-    note(f"verified: {verified.name}: guard {verified.verdict.kind}, sha256 {verified.sha256} as pinned")
-    note(f"listening: http://{here} (llama-server's endpoints: http://{shown_address(engine)})")
-    note(f"ask: curl -s http://{here}/v1/chat/completions -H 'Content-Type: application/json' -d '{EXAMPLE}'")
-    run(application, listen=listen, engine=engine)
-    return 0
+    with about(file):
+        application = build_application(verified, n_ctx=arguments.ctx, threads=arguments.threads)
+
+    def announce(_: object) -> None:
+        here = shown_address(listen)
+        note(f"verified: {verified.name}: guard {verified.verdict.kind}, sha256 {verified.sha256} as pinned")
+        note(f"listening: http://{here} (llama-server's endpoints: http://{shown_address(engine)})")
+        note(f"ask: curl -s http://{here}/v1/chat/completions -H 'Content-Type: application/json' -d '{EXAMPLE}'")
+
+    code: int = run(application, listen=listen, engine=engine, ready=announce)
+    return code
 
 
 def _checked(arguments: Namespace) -> tuple[Address, Address]:
