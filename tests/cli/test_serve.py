@@ -17,7 +17,7 @@ HEX = sha256(GOOD).hexdigest()
 
 @pytest.fixture
 def house(tmp_path, monkeypatch):
-    """A pinned model in the current folder, and stand-ins for the two rooms above; `house` gathers what they are told."""
+    """A pinned model in the current folder, and stand-ins for the two rooms above; gathers what they are told."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "m.gguf").write_bytes(GOOD)
     record = {"files": [{"path": "m.gguf", "bytes": len(GOOD), "sha256": HEX}]}

@@ -25,7 +25,8 @@ def quantize(weights: Floats, type_: BlockType) -> Bytes:
 
 def to_f16(values: Floats) -> npt.NDArray[np.uint16]:
     """f16 bits: to nearest, ties to even, out of range to infinity; any NaN is ggml's one quiet NaN with its sign."""
-    bits = values.astype("<f2").view(np.uint16)
+    with np.errstate(all="ignore"):
+        bits = values.astype("<f2").view(np.uint16)
     return np.where(np.isnan(values), (bits & 0x8000) | F16_NAN, bits).astype(np.uint16)
 
 
