@@ -12,8 +12,9 @@ from bankml.errors import FileProblem
 
 def problem(action: str, path: str | os.PathLike[str], error: OSError) -> FileProblem:
     """The sentence for a failed system call: `cannot read model.gguf: permission denied`."""
+    name = os.fspath(path) or "''"
     reason = error.strerror or str(error)
-    return FileProblem(f"cannot {action} {os.fspath(path)}: {reason[:1].lower()}{reason[1:]}")
+    return FileProblem(f"cannot {action} {name}: {reason[:1].lower()}{reason[1:]}")
 
 
 @contextmanager

@@ -5,6 +5,7 @@
 
 import os
 import re
+from array import array
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -150,10 +151,10 @@ def _count(metadata: Mapping[str, Value], key: str) -> int | None:
 def _head_counts(metadata: Mapping[str, Value], key: str) -> list[int] | None:
     """One count for every block, or one a block."""
     value = metadata.get(key)
-    if isinstance(value, memoryview):
-        counts = value.tolist()
-        if value.format in ("f", "d", "?") or any(count < 0 for count in counts):
-            raise ValueError(f"{shown(key)} is an array that holds no counts")
+    if isinstance(value, array):
+        counts = [count for count in value if isinstance(count, int) and count >= 0]
+        if len(counts) != len(value):
+            raise ValueError(f"{shown(key)} is an array that does not hold counts")
         return counts
     single = _count(metadata, key)
     return None if single is None else [single]

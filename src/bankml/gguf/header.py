@@ -1,7 +1,7 @@
 """Reads the header of a GGUF v3 file that nobody vouches for.
 
 Nothing is allocated from a number in the file before the file's size bears it out, and a header may ask for no more
-work than `MAX_HEADER_BYTES`, `MAX_ENTRIES` and `MAX_STRINGS` allow: the largest real ones stay under a quarter of each.
+work than `MAX_HEADER_BYTES`, `MAX_ENTRIES` and `MAX_STRINGS` allow: real ones stay far below each.
 A tensor's place is checked as llama.cpp b11192 checks it: whole rows of blocks, aligned, one after another in the order
 of the header, inside the file.
 """
@@ -18,7 +18,7 @@ from typing import BinaryIO
 from bankml.errors import FileProblem, Refused, Truncated
 from bankml.files import problem
 from bankml.gguf.block_types import BLOCK_TYPES, GGML_TYPE_COUNT, LEGACY_Q2_0, Q2_0, BlockType
-from bankml.gguf.values import FORMATS, StringArray, Value, ValueType, cast_to, describe
+from bankml.gguf.values import FORMATS, StringArray, Value, ValueType, describe, number_array
 
 MAGIC = b"GGUF"
 VERSION = 3
@@ -257,17 +257,18 @@ class _HeaderReader:
         if kind is ValueType.ARRAY:
             return self._array(key, depth + 1)
         if kind is ValueType.BOOL:
-            byte = self._integer("B")
-            self._check_bools(key, bytes((byte,)))
-            return bool(byte)
+            start = self._need(1)
+            self._check_bools(key, start, start + 1)
+            return bool(self._bytes[start])
         letter = FORMATS[kind]
         value: int | float = struct.unpack_from("<" + letter, self._bytes, self._need(struct.calcsize(letter)))[0]
         return value
 
-    def _check_bools(self, key: str, raw: bytes) -> None:
-        odd = raw.translate(None, b"\0\1")
-        if odd:
-            raise self._refuse(f"key {shown(key)} has a bool of {odd[0]}, neither 0 nor 1")
+    def _check_bools(self, key: str, start: int, end: int) -> None:
+        for at in range(start, end, 1 << 20):
+            odd = self._bytes[at : min(end, at + (1 << 20))].translate(None, b"\0\1")
+            if odd:
+                raise self._refuse(f"key {shown(key)} has a bool of {odd[0]}, neither 0 nor 1")
 
     def _array(self, key: str, depth: int) -> Value:
         if depth > MAX_NESTING:
@@ -283,10 +284,11 @@ class _HeaderReader:
         letter = FORMATS[kind]
         length = count * struct.calcsize(letter)
         start = self._need(length)
-        raw = bytes(self._bytes[start : start + length])
         if kind is ValueType.BOOL:
-            self._check_bools(key, raw)
-        return cast_to(raw, letter)
+            self._check_bools(key, start, start + length)
+        # A view, not a copy; it is gone before the buffer grows again.
+        with memoryview(self._bytes) as view:
+            return number_array(kind, view[start : start + length])
 
     def _string_array(self, key: str, count: int) -> StringArray:
         self._strings += count

@@ -4,7 +4,8 @@
 |--------------------------|-------------------------------------------------------------------------|
 | integers, floats, bool   | `int`, `float`, `bool`                                                  |
 | string                   | `str`; `bytes` when it is not UTF-8, so that no reader takes it for text |
-| array of numbers or bool | a read-only `memoryview` of that format (`numpy.asarray` takes it as it is) |
+| array of numbers         | `array` of that type code (`numpy.asarray` takes it without a copy)     |
+| array of bools           | `array` of type code "B", each 0 or 1                                   |
 | array of strings         | `StringArray`: the raw bytes of each, cut out of the header when asked for |
 | array of arrays          | `tuple`                                                                 |
 """
@@ -12,7 +13,7 @@
 from array import array
 from collections.abc import Iterator, Sequence
 from enum import IntEnum
-from typing import Any, overload
+from typing import TypeAlias, overload
 
 
 class ValueType(IntEnum):
@@ -33,7 +34,7 @@ class ValueType(IntEnum):
     FLOAT64 = 12
 
 
-# The letter that `struct` and `memoryview.cast` know each number by; all are little-endian in the file.
+# The letter that `struct` and `array` know each number by; all are little-endian in the file.
 FORMATS = {
     ValueType.UINT8: "B",
     ValueType.INT8: "b",
@@ -94,15 +95,15 @@ class StringArray(Sequence[bytes]):
         return bytes(self._source[start : start + length])
 
 
-def cast_to(raw: bytes, letter: str) -> memoryview:
-    """`raw` as a read-only array of the numbers `letter` stands for; the machine is little-endian, as the file is."""
-    view: Any = memoryview(raw)
-    numbers: memoryview = view.cast(letter)
+def number_array(kind: ValueType, raw: bytes | memoryview) -> "array[int] | array[float]":
+    """The numbers of an array out of their bytes; the machine is little-endian, as the file is."""
+    numbers: array[int] = array("B" if kind is ValueType.BOOL else FORMATS[kind])
+    numbers.frombytes(raw)
     return numbers
 
 
 Scalar = int | float | bool | str | bytes
-Value = Scalar | memoryview | StringArray | tuple["Value", ...]
+Value: TypeAlias = "Scalar | array[int] | array[float] | StringArray | tuple[Value, ...]"
 
 
 def describe(value: Value) -> str:

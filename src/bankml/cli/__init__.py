@@ -1,0 +1,74 @@
+"""The command line. Exit codes: 0 play or done, 2 refuse, 3 the header needs more bytes, 1 usage or I/O, 130 Ctrl-C.
+
+This module is all that `bankml version` and `bankml --help` load; each command's own module is imported when it runs.
+"""
+
+import os
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from types import FrameType
+
+from bankml.cli.output import complain
+from bankml.cli.parser import build_parser
+from bankml.errors import BankmlError
+
+PREFIXES = {1: "error", 2: "refuse", 3: "need_more"}
+INTERRUPTED = 130
+TERMINATED = 128 + signal.SIGTERM
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command; returns its exit code. Whatever goes wrong is one line on stderr."""
+    try:
+        with _terminable():
+            return _run(argv)
+    except BankmlError as error:
+        complain(PREFIXES[error.exit_code], error.message)
+        return error.exit_code
+    except KeyboardInterrupt:
+        complain("error", "interrupted")
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has gone; keep the interpreter from saying so when it closes stdout.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except OSError as error:
+        complain("error", str(error))
+        return 1
+    except MemoryError:
+        complain("error", "out of memory")
+        return 1
+    except Exception as error:
+        if os.environ.get("BANKML_TRACEBACK"):
+            raise
+        complain("error", f"a mistake in bankml itself: {error!r} (BANKML_TRACEBACK=1 shows where)")
+        return 1
+
+
+def _run(argv: Sequence[str] | None) -> int:
+    arguments = build_parser().parse_args(argv)
+    command = getattr(import_module(f"bankml.cli.{arguments.module}"), arguments.function)
+    code: int = command(arguments)
+    sys.stdout.flush()
+    return code
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """SIGTERM lets every open block clean up after itself. `serve` puts its own handlers in place of this one."""
+    try:
+        before = signal.signal(signal.SIGTERM, _terminate)
+    except ValueError:  # not the main thread: whoever started it has the signals
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before or signal.SIG_DFL)
+
+
+def _terminate(signum: int, frame: FrameType | None) -> None:
+    raise SystemExit(TERMINATED)

@@ -1,0 +1,87 @@
+"""`bankml guard | sha256 | pin | verify | version`."""
+
+import json
+import os
+import re
+from argparse import Namespace
+
+from bankml.cli.output import file_bar, one_line, say
+from bankml.errors import Refused, Truncated, UsageError
+
+
+def version(arguments: Namespace) -> int:
+    from bankml import __version__
+
+    say(f"bankml {__version__}")
+    return 0
+
+
+def guard(arguments: Namespace) -> int:
+    from bankml.gate.guard import guard as judge
+
+    verdict = judge(arguments.file, arguments.engine)
+    if arguments.json:
+        print(json.dumps(verdict.as_json()), flush=True)
+        return 0 if verdict.kind == "play" else verdict.error().exit_code
+    if verdict.kind != "play":
+        raise verdict.error()
+    report = verdict.as_json()
+    types = report["types"]
+    held = ", ".join(f"{count} {name}" for name, count in types.items()) if isinstance(types, dict) else ""
+    say(
+        f"play: {verdict.name}: GGUF v{report['gguf_version']}, {report['arch'] or 'no architecture'}, "
+        f"{report['tensors']} tensors{f' ({held})' if held else ''}, engine {verdict.engine}"
+    )
+    return 0
+
+
+def sha256(arguments: Namespace) -> int:
+    from bankml.gate.digest import sha256_file
+
+    with file_bar("hashing", arguments.file) as progress:
+        digest = sha256_file(arguments.file, progress)
+    say(f"{digest}  {arguments.file}")
+    return 0
+
+
+def pin(arguments: Namespace) -> int:
+    from bankml.gate.verify import pin as compare
+    from bankml.gate.verify import record
+
+    expected = arguments.sha256
+    if expected is not None and not arguments.record:
+        raise UsageError("--sha256 says what to record: give --record with it")
+    if expected is not None and not re.fullmatch("[0-9a-fA-F]{64}", expected):
+        raise UsageError(f"--sha256 {expected} is not 64 hex digits")
+    with file_bar("hashing", arguments.file) as progress:
+        if not arguments.record:
+            found = compare(arguments.file, arguments.fork, progress)
+            say(f"{found.name} sha256 {found.sha256}: as pinned")
+            return 0
+        found = record(arguments.file, arguments.fork, expected.lower() if expected else None, progress)
+    how = "as given" if expected else "trust on first use: nothing but this file vouches for it"
+    say(f"{found.name} sha256 {found.sha256}: recorded in {os.fspath(arguments.fork)} ({how})")
+    return 0
+
+
+def verify(arguments: Namespace) -> int:
+    from bankml.gate.verify import verify as check
+
+    try:
+        with file_bar("hashing", arguments.file) as progress:
+            verified = check(arguments.file, arguments.fork, progress)
+    except (Refused, Truncated) as error:
+        if not arguments.json:
+            raise
+        kind = "need_more" if isinstance(error, Truncated) else "refuse"
+        report: dict[str, object] = {"verdict": kind, "reasons": [one_line(error.message)]}
+        if isinstance(error, Truncated):
+            report["need_bytes"] = error.needs
+        print(json.dumps(report), flush=True)
+        return error.exit_code
+    if arguments.json:
+        extra = {"file": verified.name, "bytes": verified.identity.size, "sha256": verified.sha256}
+        print(json.dumps({**verified.verdict.as_json(), **extra}), flush=True)
+    else:
+        say(f"play: {verified.name}: guard plays it, sha256 {verified.sha256} as pinned")
+    return 0

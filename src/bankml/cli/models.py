@@ -1,0 +1,75 @@
+"""`bankml convert | tokenize | chat-template`."""
+
+import json
+import sys
+from argparse import Namespace
+
+from bankml.cli.output import about, file_bar, say
+from bankml.errors import Refused, RequestError, UsageError
+
+TEMPLATE_KEY = "tokenizer.chat_template"
+
+
+def convert(arguments: Namespace) -> int:
+    from bankml.library.convert import convert as rewrite
+
+    with file_bar("converting", arguments.file) as progress:
+        header = rewrite(
+            arguments.file, arguments.output, arguments.outtype, overwrite=arguments.force, progress=progress
+        )
+    say(f"{arguments.output}: {len(header.tensors)} tensors, matrices in {arguments.outtype.upper()}")
+    return 0
+
+
+def tokenize(arguments: Namespace) -> int:
+    from bankml.gate.guard import guard, require_model
+
+    header = require_model(guard(arguments.file))
+
+    from bankml.text.tokenizer import Tokenizer
+
+    with about(arguments.file):
+        tokenizer = Tokenizer.from_header(header)
+    try:
+        text = sys.stdin.buffer.read().decode()
+    except UnicodeDecodeError as error:
+        raise UsageError(f"the text on stdin is not UTF-8 (byte {error.start})") from error
+    print(json.dumps(tokenizer.encode(text, parse_special=not arguments.no_special)), flush=True)
+    return 0
+
+
+def chat_template(arguments: Namespace) -> int:
+    from bankml.gate.guard import guard, require_model
+    from bankml.gguf.values import describe
+
+    header = require_model(guard(arguments.file))
+
+    from bankml.text.messages import conversation
+    from bankml.text.template import ChatTemplate
+    from bankml.text.tokenizer import Tokenizer
+
+    with about(arguments.file):
+        tokenizer = Tokenizer.from_header(header)
+        source = header.metadata.get(TEMPLATE_KEY)
+        if not isinstance(source, str):
+            raise Refused(f"{TEMPLATE_KEY} is {'missing' if source is None else describe(source)}: no chat template")
+        template = ChatTemplate(source, tokenizer.bos_text, tokenizer.eos_text)
+    try:
+        prompt = template.prompt(conversation(_request(sys.stdin.buffer.read()))).text
+    except RequestError as error:
+        raise UsageError(error.message) from error
+    sys.stdout.buffer.write(prompt.encode())
+    return 0
+
+
+def _request(raw: bytes) -> dict[str, object]:
+    """A chat request: the JSON object on stdin, or the list of messages as its `messages`."""
+    try:
+        document = json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"the messages on stdin are not JSON: {error}") from error
+    if isinstance(document, list):
+        return {"messages": document}
+    if not isinstance(document, dict):
+        raise UsageError("the JSON on stdin is neither a list of messages nor a chat request")
+    return document

@@ -1,0 +1,82 @@
+"""What the commands print: one line at a time, and a bar while a large file is read on a terminal."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import TextIO
+
+from bankml.errors import Refused
+
+# Below this a bar would only flicker.
+BAR_FROM_BYTES = 32 << 20
+
+
+def one_line(text: str) -> str:
+    """`text` with whatever a terminal would act on, or a line would end at, written as an escape."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def say(text: str) -> None:
+    """One line on stdout."""
+    _print(sys.stdout, text)
+
+
+def note(text: str) -> None:
+    """One line on stderr: progress, not an error."""
+    _print(sys.stderr, text)
+
+
+def _print(stream: TextIO, text: str) -> None:
+    """A character the terminal's encoding lacks is written as an escape, too."""
+    encoding = stream.encoding or "utf-8"
+    print(one_line(text).encode(encoding, "backslashreplace").decode(encoding), file=stream, flush=True)
+
+
+def complain(prefix: str, message: str) -> None:
+    """The one line that an error is."""
+    note(f"{prefix}: {message}")
+
+
+@contextmanager
+def progress_bar(label: str, total: int) -> Iterator[Callable[[int], object] | None]:
+    """A bar over `total` bytes, as the function to tell how many more are done; None when nobody would see it."""
+    if total < BAR_FROM_BYTES or not sys.stderr.isatty():
+        yield None
+        return
+    from tqdm import tqdm
+
+    # A terminal that does not know its size says 0 by 0, for which tqdm would draw nothing.
+    columns, rows = os.get_terminal_size(sys.stderr.fileno())
+    with tqdm(
+        total=total,
+        desc=one_line(label),
+        ncols=columns or 80,
+        nrows=rows or 24,
+        unit="B",
+        unit_scale=True,
+        unit_divisor=1024,
+        leave=False,
+    ) as bar:
+        yield bar.update
+
+
+def file_bar(label: str, path: str | os.PathLike[str]) -> AbstractContextManager[Callable[[int], object] | None]:
+    """A bar over a whole file; a file that cannot be looked at is left to the command to complain about."""
+    try:
+        size = os.stat(path).st_size
+    except (OSError, ValueError):
+        size = 0
+    return progress_bar(f"{label} {os.path.basename(path)}", size)
+
+
+@contextmanager
+def about(path: str | os.PathLike[str]) -> Iterator[None]:
+    """A refusal of a room that sees only the header gets the file's name before it."""
+    name = os.path.basename(path)
+    try:
+        yield
+    except Refused as error:
+        if error.message.startswith(name):
+            raise
+        raise Refused(f"{name}: {error.message}") from error

@@ -1,0 +1,112 @@
+"""The grammar of the command line; what a command does is in the module its parser names."""
+
+import argparse
+from collections.abc import Callable
+from typing import NoReturn
+
+from bankml.errors import UsageError
+
+LISTEN = "127.0.0.1:18093"
+UPSTREAM = "127.0.0.1:18092"
+CONTEXT = 4096
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse, whose complaint becomes the one line that every error is."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message} (see {self.prog} --help)")
+
+
+Command = Callable[[str, str, str, str], Parser]  # name, module, help, example
+
+
+def build_parser() -> Parser:
+    parser = Parser(prog="bankml", description="A local model server that can prove what it says.", allow_abbrev=False)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=Parser)
+
+    def command(name: str, module: str, help_: str, example: str) -> Parser:
+        added: Parser = commands.add_parser(
+            name, help=help_, description=help_, epilog=f"example: bankml {example}", allow_abbrev=False
+        )
+        added.set_defaults(module=module, function=name.replace("-", "_"))
+        return added
+
+    _gate_commands(command)
+    _model_commands(command)
+    _serve_commands(command)
+    return parser
+
+
+def _gate_commands(command: Command) -> None:
+    guard = command("guard", "gate", "judge a GGUF file by its header alone", "guard model.gguf --json")
+    guard.add_argument("file", metavar="FILE")
+    guard.add_argument("--engine", choices=("mainline", "prism"), default="mainline", help="who is to play it")
+    guard.add_argument("--json", action="store_true", help="print the verdict as one JSON object")
+
+    sha256 = command("sha256", "gate", "print the sha256 of a file", "sha256 model.gguf")
+    sha256.add_argument("file", metavar="FILE")
+
+    pin = command(
+        "pin", "gate", "compare a file with its sha256 record, or record it", "pin model.gguf --fork FORK.json"
+    )
+    pin.add_argument("file", metavar="FILE")
+    pin.add_argument("--fork", metavar="FORK.json", required=True, help="the file of records")
+    pin.add_argument("--record", action="store_true", help="write the record instead of comparing with it")
+    pin.add_argument("--sha256", metavar="HEX", help="with --record: refuse unless the file has this sha256")
+
+    verify = command("verify", "gate", "guard a model file, then check its pin", "verify model.gguf --fork FORK.json")
+    verify.add_argument("file", metavar="FILE")
+    verify.add_argument("--fork", metavar="FORK.json", required=True, help="the file of records")
+    verify.add_argument("--json", action="store_true", help="print the result as one JSON object")
+
+    command("version", "gate", "print the version", "version")
+
+
+def _model_commands(command: Command) -> None:
+    convert = command(
+        "convert", "models", "rewrite a GGUF's matrices in another type", "convert in.gguf -o out.gguf --outtype f16"
+    )
+    convert.add_argument("file", metavar="IN.gguf")
+    convert.add_argument("-o", "--output", metavar="OUT.gguf", required=True)
+    convert.add_argument("--outtype", choices=("f16", "q1_0", "q2_0"), required=True, help="the type of the matrices")
+    convert.add_argument("--force", action="store_true", help="replace OUT.gguf if it is there")
+
+    tokenize = command("tokenize", "models", "print the tokens of the text on stdin", "tokenize model.gguf < text")
+    tokenize.add_argument("file", metavar="MODEL")
+    tokenize.add_argument("--no-special", action="store_true", help="read special tokens as plain text")
+
+    template = command(
+        "chat-template",
+        "models",
+        "print the prompt that the messages on stdin make",
+        "chat-template model.gguf < messages.json",
+    )
+    template.add_argument("file", metavar="MODEL")
+
+
+def _serve_commands(command: Command) -> None:
+    serve = command(
+        "serve",
+        "serve",
+        "verify a model file and answer for it over HTTP",
+        "serve model.gguf --fork FORK.json --native",
+    )
+    serve.add_argument("file", metavar="FILE")
+    serve.add_argument("--fork", metavar="FORK.json", help="the file of records (default: FILE.FORK.json)")
+    serve.add_argument("--native", action="store_true", help="answer from bankML's own forward pass")
+    serve.add_argument("--spawn", metavar="LLAMA_SERVER", help=argparse.SUPPRESS)
+    _addresses(serve)
+    serve.add_argument("--upstream", metavar="HOST:PORT", help=f"where llama-server's endpoints answer ({UPSTREAM})")
+
+    demo = command("demo", "serve", "fetch a small model, verify it and serve it", "demo")
+    demo.add_argument("--dir", metavar="DIR", help="where the model is kept (default: $XDG_DATA_HOME/bankml/demo)")
+    demo.add_argument("--no-serve", action="store_true", help="only make the model file ready")
+    _addresses(demo)
+    demo.add_argument("--upstream", metavar="HOST:PORT", help=f"where llama-server's endpoints answer ({UPSTREAM})")
+
+
+def _addresses(parser: Parser) -> None:
+    parser.add_argument("--listen", metavar="HOST:PORT", default=LISTEN, help=f"where to listen ({LISTEN})")
+    parser.add_argument("--ctx", metavar="N", type=int, default=CONTEXT, help=f"context in tokens ({CONTEXT})")
+    parser.add_argument("--threads", metavar="N", type=int, help="threads of the forward pass (default: every core)")

@@ -1,0 +1,106 @@
+"""`bankml serve | demo`."""
+
+import os
+import shlex
+from argparse import Namespace
+from typing import NoReturn
+
+from bankml.cli.output import about, file_bar, note, say
+from bankml.cli.parser import UPSTREAM
+from bankml.errors import UsageError
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+MAX_CONTEXT = 1 << 24
+MAX_THREADS = 1024
+EXAMPLE = '{"messages":[{"role":"user","content":"Say hello."}],"max_tokens":32}'
+
+Address = tuple[str, int]
+
+
+def serve(arguments: Namespace) -> int:
+    if arguments.spawn is not None:
+        raise UsageError("serve --spawn is not available: this version answers with --native only")
+    if not arguments.native:
+        mode = "serve --upstream without --native is" if arguments.upstream is not None else "serve without --native is"
+        raise UsageError(f"{mode} not available: this version answers with --native only")
+    listen, engine = _checked(arguments)
+    fork = arguments.fork
+    if fork is None:
+        fork = f"{arguments.file}.FORK.json"
+        if not os.path.lexists(fork):
+            raise UsageError(f"there is no {fork} beside the model: name its file of records with --fork")
+    return _serve(arguments, arguments.file, fork, listen, engine)
+
+
+def demo(arguments: Namespace) -> int:
+    from bankml.library.demo import default_folder, prepare
+
+    listen, engine = _checked(arguments)
+    model, fork = prepare(arguments.dir or default_folder(), note, file_bar)
+    if arguments.no_serve:
+        say(f"{model} is ready: bankml serve {shlex.quote(str(model))} --native")
+        return 0
+    return _serve(arguments, str(model), str(fork), listen, engine)
+
+
+def _serve(arguments: Namespace, file: str, fork: str, listen: Address, engine: Address) -> int:
+    """Verifies, says what is served and how to ask, and serves until a signal ends it."""
+    from bankml.gate.verify import verify
+
+    with file_bar("hashing", file) as progress:
+        verified = verify(file, fork, progress)
+
+    from bankml.api.routes import build_application
+    from bankml.gateway.server import serve as run
+
+    with about(file):
+        application = build_application(verified, n_ctx=arguments.ctx, threads=arguments.threads)
+
+    def announce(_: object) -> None:
+        here = shown_address(listen)
+        note(f"verified: {verified.name}: guard {verified.verdict.kind}, sha256 {verified.sha256} as pinned")
+        note(f"listening: http://{here} (llama-server's endpoints: http://{shown_address(engine)})")
+        note(f"ask: curl -s http://{here}/v1/chat/completions -H 'Content-Type: application/json' -d '{EXAMPLE}'")
+
+    code: int = run(application, listen=listen, engine=engine, ready=announce)
+    return code
+
+
+def _checked(arguments: Namespace) -> tuple[Address, Address]:
+    """The two addresses, once every number of the command line is in its range."""
+    _in_range("--ctx", arguments.ctx, MAX_CONTEXT)
+    if arguments.threads is not None:
+        _in_range("--threads", arguments.threads, MAX_THREADS)
+    listen = parse_address("--listen", arguments.listen)
+    engine = parse_address("--upstream", arguments.upstream or UPSTREAM)
+    if listen == engine:
+        raise UsageError(f"--listen and --upstream are both {shown_address(listen)}: give them different ports")
+    return listen, engine
+
+
+def _in_range(option: str, value: int, most: int) -> None:
+    if not 1 <= value <= most:
+        raise UsageError(f"{option} {value} is out of range: 1 to {most}")
+
+
+def parse_address(option: str, text: str) -> Address:
+    """HOST:PORT as a pair; the host without its brackets. Raises UsageError unless it is loopback."""
+    host, colon, port = text.rpartition(":")
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+    elif ":" in host or not host:
+        _not_address(option, text)
+    if not colon or not port.isascii() or not port.isdigit() or not 1 <= int(port[:6]) <= 65535 or len(port) > 5:
+        _not_address(option, text)
+    if host not in LOOPBACK:
+        raise UsageError(f"{option} {text} is not loopback: the host must be 127.0.0.1, localhost or [::1]")
+    return host, int(port)
+
+
+def _not_address(option: str, text: str) -> NoReturn:
+    raise UsageError(f"{option} {text} is not HOST:PORT with a port from 1 to 65535")
+
+
+def shown_address(address: Address) -> str:
+    host, port = address
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

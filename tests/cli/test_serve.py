@@ -1,0 +1,90 @@
+"""`serve` up to the two calls it makes: what it verifies, what it hands over, what it says."""
+
+import json
+import sys
+from hashlib import sha256
+from types import ModuleType
+
+import pytest
+
+from bankml.cli import main
+from bankml.errors import Refused
+from tests.attacks.build import ARCH, gguf, tensor
+
+GOOD = gguf((ARCH,), (tensor("a", (32, 2), 8, 0), tensor("b", (8,), 0, 96)), 128)
+HEX = sha256(GOOD).hexdigest()
+
+
+@pytest.fixture
+def house(tmp_path, monkeypatch):
+    """A pinned model in the current folder, and stand-ins for the two rooms above; gathers what they are told."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "m.gguf").write_bytes(GOOD)
+    record = {"files": [{"path": "m.gguf", "bytes": len(GOOD), "sha256": HEX}]}
+    (tmp_path / "m.gguf.FORK.json").write_text(json.dumps(record))
+    told = {}
+
+    def build_application(verified, n_ctx, threads):
+        told.update(verified=verified, n_ctx=n_ctx, threads=threads)
+        if n_ctx == 1:
+            raise Refused("weights are Q8_0")
+        return "the application"
+
+    def serve(application, listen, engine, *, ready):
+        told.update(application=application, listen=listen, engine=engine)
+        ready(None)
+        return 0
+
+    routes, server = ModuleType("routes"), ModuleType("server")
+    routes.build_application, server.serve = build_application, serve
+    monkeypatch.setitem(sys.modules, "bankml.api.routes", routes)
+    monkeypatch.setitem(sys.modules, "bankml.gateway.server", server)
+    return told
+
+
+def test_a_verified_file_is_served(house, capfd):
+    assert main(["serve", "m.gguf", "--native"]) == 0
+    out, err = capfd.readouterr()
+    lines = err.splitlines()
+    assert out == "" and len(lines) == 3
+    assert lines[0] == f"verified: m.gguf: guard play, sha256 {HEX} as pinned"
+    assert lines[1] == "listening: http://127.0.0.1:18093 (llama-server's endpoints: http://127.0.0.1:18092)"
+    assert lines[2].startswith(
+        "ask: curl -s http://127.0.0.1:18093/v1/chat/completions -H 'Content-Type: application/json'"
+    )
+    assert json.loads(lines[2].split("-d '")[1].removesuffix("'"))["messages"]
+    assert house["verified"].sha256 == HEX
+    assert (house["n_ctx"], house["threads"], house["application"]) == (4096, None, "the application")
+    assert (house["listen"], house["engine"]) == (("127.0.0.1", 18093), ("127.0.0.1", 18092))
+
+
+def test_every_option_arrives(house, capfd):
+    words = [
+        "--listen",
+        "[::1]:7",
+        "--upstream",
+        "localhost:8",
+        "--ctx",
+        "512",
+        "--threads",
+        "2",
+        "--fork",
+        "m.gguf.FORK.json",
+    ]
+    assert main(["serve", "m.gguf", "--native", *words]) == 0
+    assert (house["n_ctx"], house["threads"], house["listen"], house["engine"]) == (
+        512,
+        2,
+        ("::1", 7),
+        ("localhost", 8),
+    )
+    assert "http://[::1]:7/v1" in capfd.readouterr().err
+
+
+def test_nothing_is_served_that_is_not_pinned_or_not_played(house, tmp_path, capfd):
+    assert main(["serve", "m.gguf", "--native", "--ctx", "1"]) == 2
+    assert capfd.readouterr().err == "refuse: m.gguf: weights are Q8_0\n"
+    house.clear()
+    (tmp_path / "m.gguf").write_bytes(GOOD[:-1] + b"x")
+    assert main(["serve", "m.gguf", "--native"]) == 2
+    assert f"!= pinned {HEX}: refused" in capfd.readouterr().err and house == {}
