@@ -2,24 +2,48 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+BUILD_TOOLS := "scikit-build-core>=0.10" "nanobind>=2.4" "cmake>=3.18" "ninja>=1.10"
+SOURCES := $(shell find src native -type f -not -name '*.pyc') CMakeLists.txt pyproject.toml
 
-.PHONY: demo test lint develop
+.PHONY: demo test develop lint sanitize oracle test-oracle clean
 demo: $(VENV)/installed
 	$(BIN)/bankml demo
 
 test: develop
 	$(BIN)/pytest -q
 
-develop: $(VENV)/bin/python
-	$(BIN)/pip install -q "scikit-build-core>=0.10" "nanobind>=2.4" "cmake>=3.18" "ninja>=1.10"
+# An editable install: Python changes count at once, native ones after `make develop`.
+develop: $(BIN)/python
+	$(BIN)/pip install -q $(BUILD_TOOLS)
 	$(BIN)/pip install -q --no-build-isolation -e ".[test,lint]"
 
 lint: develop
-	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
 
-$(VENV)/bin/python:
+# The native code under the address and undefined-behaviour sanitizers, in an environment of its own.
+SANITIZED := build/sanitize
+sanitize:
+	$(PYTHON) -m venv $(SANITIZED)
+	$(SANITIZED)/bin/pip install -q -C cmake.define.BANKML_SANITIZE=ON -C build-dir=build/sanitized ".[test]"
+	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so)" ASAN_OPTIONS=detect_leaks=0 \
+	  UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 $(SANITIZED)/bin/pytest -q -p no:cacheprovider \
+	  tests/model tests/text tests/sampling
+
+# The reference build that tests marked `oracle` compare with.
+oracle: develop
+	scripts/build_oracle.sh $(BIN)
+
+test-oracle: develop
+	$(BIN)/pytest -q -m oracle
+
+$(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/installed: $(VENV)/bin/python pyproject.toml
+$(VENV)/installed: $(BIN)/python $(SOURCES)
 	$(BIN)/pip install -q .
 	touch $@
+
+clean:
+	rm -rf build $(VENV)

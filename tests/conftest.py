@@ -1,4 +1,4 @@
-"""What several rooms' tests share."""
+"""What several rooms' tests share: this folder is importable, so `import ggml` finds the reference build's arithmetic."""
 
 import sys
 from pathlib import Path
