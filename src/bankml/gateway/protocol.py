@@ -3,8 +3,11 @@ out."""
 
 import asyncio
 import contextlib
+import fcntl
 import socket
 import struct
+import sys
+import termios
 import time
 from functools import partial
 from typing import cast
@@ -73,7 +76,7 @@ class ClientProtocol(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self._timer_due = 0.0
         self._handed = 0  # bytes given to the transport
-        self._gone_out = 0  # of these, how many had left it when `_progress` was noted
+        self._gone_out = 0  # of these, how many the client had taken when `_progress` was noted
         self._progress = 0.0
 
     # ---- called by asyncio
@@ -248,13 +251,23 @@ class ClientProtocol(asyncio.Protocol):
     def _on_timer(self) -> None:
         self._timer = None
         now = time.monotonic()
-        unsent = self._transport.get_write_buffer_size()
+        unsent = self._untaken()
         if unsent and self._stalled(unsent, now):
             self._abort()
             return
         if self._connection.deadline is not None and self._connection.deadline <= now:
             self._perform(self._connection.expired(now, bool(unsent)))
         self._arm()
+
+    def _untaken(self) -> int:
+        """Bytes that the client's side has not taken: those still here and, where it tells, those in the kernel. A socket
+        becomes writable again only when a third of the kernel's megabytes has gone, so without the latter a slow reader
+        would look like one that reads nothing."""
+        raw = self._transport.get_extra_info("socket")
+        queued = bytearray(4)
+        with contextlib.suppress(OSError):
+            fcntl.ioctl(raw.fileno(), termios.TIOCOUTQ, queued)
+        return self._transport.get_write_buffer_size() + int.from_bytes(queued, sys.byteorder)
 
     def _stalled(self, unsent: int, now: float) -> bool:
         gone_out = self._handed - unsent

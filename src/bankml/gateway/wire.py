@@ -264,7 +264,8 @@ class Connection:
     def _read_body(self, data: bytes, now: float) -> list[Action]:
         self._enter(State.BODY, now)
         missing = rules.announced(self._head) - len(self._body)
-        self._h11.receive_data(data[:missing])  # never more, so that every head passes the meter
+        if part := data[:missing]:  # never more, so that every head passes the meter; empty would mean the end to h11
+            self._h11.receive_data(part)
         while isinstance(event := self._h11.next_event(), h11.Data):
             self._body += event.data
         if not isinstance(event, h11.EndOfMessage):
