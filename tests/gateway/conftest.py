@@ -16,7 +16,10 @@ from bankml.api.exchange import LogLine
 from bankml.gateway import server
 from bankml.gateway.limits import Limits
 
-LOOPS = ["asyncio", pytest.param("uvloop", marks=pytest.mark.skipif(not importlib.util.find_spec("uvloop"), reason="no uvloop"))]
+LOOPS = [
+    "asyncio",
+    pytest.param("uvloop", marks=pytest.mark.skipif(not importlib.util.find_spec("uvloop"), reason="no uvloop")),
+]
 
 
 @dataclass
@@ -39,6 +42,10 @@ class Trial:
 
     def get_echo(self, request, reply):
         reply.whole(200, request.body, "application/octet-stream")
+        return LogLine(200)
+
+    def get_big(self, request, reply):
+        reply.whole(200, b"x" * int(request.query), "application/octet-stream")
         return LogLine(200)
 
     def get_stream(self, request, reply):

@@ -55,7 +55,9 @@ REFUSED = {
     "asterisk": (get(b"Host: localhost", target=b"*"), 400, "target"),
     "fragment": (get(b"Host: localhost", target=b"/a#b"), 400, "fragment"),
     # framing
-    "chunked": (post(JSON_TYPE, b"Transfer-Encoding: chunked", body=b"2\r\n{}\r\n0\r\n\r\n"), 400, "send Content-Length"),
+    "chunked": (
+        post(JSON_TYPE, b"Transfer-Encoding: chunked", body=b"2\r\n{}\r\n0\r\n\r\n"), 400, "send Content-Length",
+    ),
     "chunked beside a length": (
         post(JSON_TYPE, b"Content-Length: 2", b"transfer-ENCODING: chunked"), 400, "send Content-Length",
     ),
@@ -180,7 +182,12 @@ def test_what_the_application_is_told(served):
 
 @pytest.mark.parametrize(
     ("target", "address", "ollama"),
-    [(b"/api/chat", "gateway", True), (b"/api", "gateway", True), (b"/apiary", "gateway", False), (b"/api/chat", "engine", False)],
+    [
+        (b"/api/chat", "gateway", True),
+        (b"/api", "gateway", True),
+        (b"/apiary", "gateway", False),
+        (b"/api/chat", "engine", False),
+    ],
 )
 def test_the_shape_of_an_error(served, target, address, ollama):
     answer = served.talk(get(b"Host: evil.com", target=target), address)

@@ -157,8 +157,10 @@ class ClientProtocol(asyncio.Protocol):
 
     def _abort(self) -> None:
         """Resets the connection: the client sees that it did not end in order, and the kernel keeps nothing to send."""
+        if self._lost:
+            return
         raw = self._transport.get_extra_info("socket")
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, ValueError):  # ValueError: it is closed already
             raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
         self._transport.abort()
 
@@ -260,12 +262,12 @@ class ClientProtocol(asyncio.Protocol):
         self._arm()
 
     def _untaken(self) -> int:
-        """Bytes that the client's side has not taken: those still here and, where it tells, those in the kernel. A socket
-        becomes writable again only when a third of the kernel's megabytes has gone, so without the latter a slow reader
+        """Bytes that the client's side has not taken: those still here and, where it tells, the kernel's. A socket
+        is writable again only when a third of the kernel's megabytes has gone, so without the latter a slow reader
         would look like one that reads nothing."""
         raw = self._transport.get_extra_info("socket")
         queued = bytearray(4)
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, ValueError):
             fcntl.ioctl(raw.fileno(), termios.TIOCOUTQ, queued)
         return self._transport.get_write_buffer_size() + int.from_bytes(queued, sys.byteorder)
 

@@ -49,10 +49,11 @@ def serve(
     """Answers requests at `listen` and, as the engine address, at `engine`, until SIGTERM, SIGINT, SIGHUP or `stop`.
 
     Each is (host, port); the host is 127.0.0.1, localhost or ::1, port 0 takes any free one. `ready` is called once
-    both accept. Log lines go to `log`, by default stderr. Returns 0 within five seconds of the signal; a second signal
-    ends it at once. Signals are only listened to when this is called from the main thread; then, if an answer could not be
-    stopped in time, the process's own end does not wait for its thread (see `_leave_if_busy`). Raises UsageError if an
-    address cannot be listened at.
+    both accept. Log lines go to `log`, by default stderr. Signals are listened to only when this is called from the
+    main thread. Returns 0 within five seconds of the first, at once after a second; if an answer could not be stopped
+    in time, the process's own end will not wait for its thread either (see `_leave_if_busy`).
+
+    Raises UsageError if an address cannot be listened at.
     """
     limits = limits or Limits()
     workers = Workers()
