@@ -14,7 +14,7 @@ from bankml.errors import UsageError
 from bankml.gateway.server import serve
 
 PROGRAM = textwrap.dedent("""
-    import sys, time
+    import atexit, sys, time
     from bankml.api.exchange import LogLine
     from bankml.gateway.server import serve
 
@@ -37,6 +37,7 @@ PROGRAM = textwrap.dedent("""
     def ready(listening):
         print(listening.gateway[1], listening.engine[1], flush=True)
 
+    atexit.register(print, "the interpreter ended")
     sys.exit(serve(Application(), ("127.0.0.1", 0), ("127.0.0.1", 0), ready=ready))
 """)
 
@@ -57,7 +58,7 @@ class Process:
         """Sends the signal; the process must end with 0 within `seconds`. Its stderr."""
         begun = time.monotonic()
         self.process.send_signal(number)
-        _, errors = self.process.communicate(timeout=10)
+        self.output, errors = self.process.communicate(timeout=10)
         assert time.monotonic() - begun < seconds
         assert self.process.returncode == 0, errors
         return errors
@@ -88,6 +89,7 @@ def test_signals_end_it_while_answers_run(process, number):
     assert half.recv(65536).startswith(b"HTTP/1.1 503 ")
     assert silent.recv(1) == b"" and kept_alive.recv(1) == b""
     assert "Traceback" not in errors and len(errors.splitlines()) == 3, errors
+    assert process.output == "the interpreter ended\n"
 
 
 def test_a_worker_that_cannot_be_stopped_holds_nothing(process):
@@ -95,6 +97,7 @@ def test_a_worker_that_cannot_be_stopped_holds_nothing(process):
     time.sleep(0.2)
     errors = process.end(signal.SIGTERM, 5.0)
     assert "1 unfinished answers were abandoned" in errors and "Traceback" not in errors
+    assert process.output == "", "threads in native code would have been unwound"
     with pytest.raises(ConnectionResetError):
         stuck.recv(1)
 

@@ -76,6 +76,15 @@ def test_pipelining_beyond_what_is_kept(serving):
         assert [len(body) for _, body in found] == [8] + [300_000] * 10 + [25]
 
 
+def test_pipelined_bytes_are_not_kept_without_end(serving):
+    with serving() as served, served.connect(timeout=0.5) as client:
+        client.sendall(get("/wait"))
+        sent = 0
+        with pytest.raises(TimeoutError):
+            while sent < 64_000_000:
+                sent += client.send(b"GET /x HTTP/1.1\r\n" * 10_000)
+
+
 def test_a_refusal_after_good_answers_comes_last(serving):
     with serving() as served:
         raw = served.talk(get("/a") + get("/b") + b"GET / HTTP/1.1\r\nHost: evil.com\r\n\r\n" + get("/c"))
