@@ -146,11 +146,12 @@ def test_a_half_closed_client_still_gets_its_answer(serving, read):
         assert read(client).endswith(b'"waited"')
 
 
+@pytest.mark.parametrize("pipelined", [0, 300_000])
 @pytest.mark.parametrize("half_close_first", [False, True])
-def test_hanging_up_cancels(serving, half_close_first):
+def test_hanging_up_cancels(serving, half_close_first, pipelined):
     with serving() as served:
         client = served.connect()
-        client.sendall(get("/wait"))
+        client.sendall(get("/wait") + b" " * pipelined)
         if half_close_first:
             client.shutdown(socket.SHUT_WR)
         time.sleep(0.2)
@@ -164,14 +165,15 @@ def test_hanging_up_cancels(serving, half_close_first):
         assert " 499 " in served.lines(1)[0]
 
 
-def test_a_reset_cancels(serving):
+@pytest.mark.parametrize("pipelined", [0, 300_000])
+def test_a_reset_cancels(serving, pipelined):
     with serving() as served:
         client = served.connect()
-        client.sendall(get("/wait"))
+        client.sendall(get("/wait") + b" " * pipelined)
         time.sleep(0.1)
         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
         client.close()
-        time.sleep(0.2)
+        time.sleep(0.3)
         assert served.trial.cancelled_after
 
 

@@ -1,12 +1,13 @@
 """Whether a client that has ended its side of a connection still reads, as far as that can be told.
 
-`close` and `shutdown(SHUT_WR)` send the same FIN; TCP tells them apart only once we send something and a closed
-socket answers with a reset. A streamed answer sends something soon. Before a whole answer nothing is sent, perhaps
-for minutes, so the kernel is asked: both ends of a loopback connection are on this machine, and a socket that no
-process holds any more has no inode. Linux answers that for one socket in about 13 µs (sock_diag(7), no privilege).
-Where it cannot be asked, a client that has ended its side counts as gone, which is what llama-server takes it for.
+`close` and `shutdown(SHUT_WR)` send the same FIN; TCP tells them apart only once we send something and a closed socket
+answers with a reset. A streamed answer sends something soon. Before a whole answer nothing is sent, perhaps for
+minutes, so the kernel is asked: both ends of a loopback connection are on this machine, and a socket that no process
+holds any more has no inode. Linux answers that for one socket in about 13 µs (sock_diag(7), no privilege). Where it
+cannot be asked, a client that has ended its side counts as gone, which is what llama-server takes it for.
 
-A client that has pipelined more than we keep is not read from, so its end is only noticed when it is written to.
+The same question is asked about a client that has pipelined more than we keep: it is not read from meanwhile, so neither
+its end nor a reset would be noticed.
 """
 
 import errno
@@ -25,16 +26,19 @@ _INODE_OFFSET = _HEADER.size + 4 + 48 + 16  # inet_diag_msg: four bytes, the soc
 SocketName = tuple[str, int]
 
 
-def still_reads(ours: SocketName, theirs: SocketName) -> bool:
-    """Whether some process holds the socket `theirs` of the connection from `theirs` to `ours`, both (host, port)."""
+def still_reads(ours: SocketName, theirs: SocketName) -> bool | None:
+    """Whether some process holds the socket `theirs` of the connection from `theirs` to `ours`, both (host, port).
+
+    None where the kernel cannot be asked.
+    """
     try:
         with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_SOCK_DIAG) as kernel:
             kernel.settimeout(1.0)
             if _inode(kernel, ours, theirs) is None:
-                return False  # our own end is surely there: this kernel does not answer such questions
+                return None  # our own end is surely there: this kernel does not answer such questions
             return bool(_inode(kernel, theirs, ours))
     except (AttributeError, OSError):
-        return False
+        return None
 
 
 def _inode(kernel: socket.socket, local: SocketName, remote: SocketName) -> int | None:

@@ -72,6 +72,7 @@ class ClientProtocol(asyncio.Protocol):
         self._answer_ended = False
         self._write_paused = False
         self._read_paused = False
+        self._watch: asyncio.TimerHandle | None = None
         self._lost = False
         self._timer: asyncio.TimerHandle | None = None
         self._timer_due = 0.0
@@ -83,6 +84,7 @@ class ClientProtocol(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        self._names = tuple(transport.get_extra_info(name) for name in ("sockname", "peername"))
         busy = self._floor.admit(self)
         self._connection = Connection(self._address, self._floor.limits, time.monotonic(), busy)
         if len(self._floor.excess) > self._floor.limits.excess:
@@ -171,6 +173,7 @@ class ClientProtocol(asyncio.Protocol):
         self._read_paused = full
         if full:
             self._transport.pause_reading()
+            self._watch_for_hangup()
         else:
             self._transport.resume_reading()
 
@@ -226,14 +229,19 @@ class ClientProtocol(asyncio.Protocol):
         self._perform(actions)
 
     def _watch_for_hangup(self) -> None:
-        """After the client ended its side: whether it still waits for its answer, looked at again until it has it."""
-        if self._lost or self._reply is None or self._transport.is_closing():
+        """Once the client has ended its side or is not read from: whether it still waits, until it has its answer."""
+        if self._watch is not None:
+            self._watch.cancel()
+            self._watch = None
+        ended = self._connection.client_ended
+        if self._lost or self._reply is None or not (ended or self._read_paused):
             return
-        ours, theirs = (self._transport.get_extra_info(name)[:2] for name in ("sockname", "peername"))
-        if still_reads(ours, theirs):
-            self._loop.call_later(_HANGUP_CHECK, self._watch_for_hangup)
-        else:
+        ours, theirs = self._names
+        reads = still_reads(ours[:2], theirs[:2]) if ours and theirs else None
+        if reads is False or (reads is None and ended):
             self._abort()
+        else:
+            self._watch = self._loop.call_later(_HANGUP_CHECK, self._watch_for_hangup)
 
     # ---- deadlines
 
