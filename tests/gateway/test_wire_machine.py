@@ -162,6 +162,15 @@ def test_lingering_is_not_counted_while_bytes_are_unsent():
     assert connection.ended(12.0) == [Ending.CLOSE]
 
 
+def test_a_last_answer_makes_room_for_reading_on():
+    connection = Connection("gateway", Limits(ahead=10), 0.0)
+    connection.received(b"GET / HTTP/1.0\r\nHost: localhost\r\n\r\n" + b"x" * 10, 1.0)
+    assert connection.full
+    connection.begin(200, "text/plain", (), 0)
+    assert connection.end(2.0) == [Ending.HALF_CLOSE] and not connection.full
+    assert connection.received(b"x" * 100, 3.0) == [] and not connection.full
+
+
 def test_a_newcomer_too_many_has_a_fifth_of_a_second():
     connection = Connection("gateway", LIMITS, 5.0, Busy("full"))
     connection.received(b"GET / HTTP/1.1\r\n", 5.1)

@@ -2,12 +2,12 @@
 
 `close` and `shutdown(SHUT_WR)` send the same FIN; TCP tells them apart only once we send something and a closed socket
 answers with a reset. A streamed answer sends something soon. Before a whole answer nothing is sent, perhaps for
-minutes, so the kernel is asked: both ends of a loopback connection are on this machine, and a socket that no process
+minutes, so the kernel is asked: both ends of a loopback connection are here, and a socket that no process
 holds any more has no inode. Linux answers that for one socket in about 13 µs (sock_diag(7), no privilege). Where it
 cannot be asked, a client that has ended its side counts as gone, which is what llama-server takes it for.
 
-The same question is asked about a client that has pipelined more than we keep: it is not read from meanwhile, so neither
-its end nor a reset would be noticed.
+The same question is asked about a client that has pipelined more than we keep: it is not read from meanwhile, so
+neither its end nor a reset would be noticed.
 """
 
 import errno

@@ -1,5 +1,4 @@
-"""The glue between one socket and its `wire.Connection`: asyncio's calls go in, the connection's actions are carried
-out."""
+"""Between a socket and its `wire.Connection`: asyncio's calls go in, the connection's actions are carried out."""
 
 import asyncio
 import contextlib
@@ -28,7 +27,7 @@ _HANGUP_CHECK = 0.1  # seconds between looks at a client that has ended its side
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # SO_LINGER: on, 0 s
 
 
-class Floor:
+class Gateway:
     """What all connections of a server share, and which of them are open."""
 
     def __init__(self, application: Application, limits: Limits, log: RequestLog, workers: Workers) -> None:
@@ -64,8 +63,8 @@ class Floor:
 class ClientProtocol(asyncio.Protocol):
     """One client. It is forgotten when its socket is closed and no worker works for it any more."""
 
-    def __init__(self, floor: Floor, address: Address) -> None:
-        self._floor = floor
+    def __init__(self, gateway: Gateway, address: Address) -> None:
+        self._gateway = gateway
         self._address: Address = address
         self._loop = asyncio.get_running_loop()
         self._reply: WireReply | None = None
@@ -85,9 +84,9 @@ class ClientProtocol(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._names = tuple(transport.get_extra_info(name) for name in ("sockname", "peername"))
-        busy = self._floor.admit(self)
-        self._connection = Connection(self._address, self._floor.limits, time.monotonic(), busy)
-        if len(self._floor.excess) > self._floor.limits.excess:
+        busy = self._gateway.admit(self)
+        self._connection = Connection(self._address, self._gateway.limits, time.monotonic(), busy)
+        if len(self._gateway.excess) > self._gateway.limits.excess:
             self._abort()
             return
         self._arm()
@@ -112,7 +111,7 @@ class ClientProtocol(asyncio.Protocol):
         if self._timer is not None:
             self._timer.cancel()
         if self._reply is None:
-            self._floor.forget(self)
+            self._gateway.forget(self)
         else:
             self._reply.leave()
             self._look()
@@ -180,15 +179,15 @@ class ClientProtocol(asyncio.Protocol):
     def _log_refusal(self, refused: Refused) -> None:
         line = LogLine(refused.error.status, note=f"refused: {refused.error.kind}")
         seconds = time.monotonic() - refused.arrived
-        self._floor.log.write(Entry(self._address, refused.method, refused.path, refused.size, seconds, line))
+        self._gateway.log.write(Entry(self._address, refused.method, refused.path, refused.size, seconds, line))
 
     # ---- answering
 
     def _begin_answer(self, action: Answer) -> None:
-        floor = self._floor
-        reply = WireReply(self._wake, floor.is_stopping, floor.limits.backlog)
+        gateway = self._gateway
+        reply = WireReply(self._wake, gateway.is_stopping, gateway.limits.backlog)
         self._reply, self._answer_ended = reply, False
-        floor.workers.run(partial(answer, floor.application, action.request, reply, floor.log))
+        gateway.workers.run(partial(answer, gateway.application, action.request, reply, gateway.log))
 
     def _wake(self) -> None:
         """Makes the loop look at the reply; called by the worker."""
@@ -202,12 +201,12 @@ class ClientProtocol(asyncio.Protocol):
         if self._lost:
             if reply.take().returned:
                 self._reply = None
-                self._floor.forget(self)
+                self._gateway.forget(self)
         elif not self._write_paused:
             try:
                 self._forward(reply)
             except h11.LocalProtocolError as error:  # the application's answer cannot be written as HTTP
-                self._floor.log.say(f"an answer was aborted: {error}")
+                self._gateway.log.say(f"an answer was aborted: {type(error).__name__}")
                 self._abort()
 
     def _forward(self, reply: WireReply) -> None:
@@ -249,7 +248,7 @@ class ClientProtocol(asyncio.Protocol):
         """Sets the timer to the next deadline. A timer that is due earlier stays and looks again, so few are made."""
         due = self._connection.deadline
         if self._transport.get_write_buffer_size():
-            check = time.monotonic() + self._floor.limits.write_pause / _STALL_CHECKS
+            check = time.monotonic() + self._gateway.limits.write_pause / _STALL_CHECKS
             due = check if due is None else min(due, check)
         if due is None or self._lost or (self._timer is not None and self._timer_due <= due):
             return
@@ -283,4 +282,4 @@ class ClientProtocol(asyncio.Protocol):
         gone_out = self._handed - unsent
         if gone_out != self._gone_out:
             self._gone_out, self._progress = gone_out, now
-        return now - self._progress >= self._floor.limits.write_pause
+        return now - self._progress >= self._gateway.limits.write_pause

@@ -18,7 +18,7 @@ from bankml.api.exchange import Application
 from bankml.errors import UsageError
 from bankml.gateway.limits import Limits
 from bankml.gateway.log import RequestLog
-from bankml.gateway.protocol import ClientProtocol, Floor
+from bankml.gateway.protocol import ClientProtocol, Gateway
 from bankml.gateway.wire import Address
 from bankml.gateway.workers import Workers
 
@@ -26,6 +26,7 @@ SocketName = tuple[str, int]
 LISTENING_HOSTS = {"127.0.0.1": "127.0.0.1", "localhost": "127.0.0.1", "::1": "::1", "[::1]": "::1"}
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _ACCEPT_QUEUE = 128
+_SETTLING = 0.2  # seconds for workers whose answers are complete to write their log lines
 
 
 @dataclass(frozen=True)
@@ -57,30 +58,32 @@ def serve(
     """
     limits = limits or Limits()
     workers = Workers()
-    floor = Floor(application, limits, RequestLog(log or sys.stderr), workers)
+    gateway = Gateway(application, limits, RequestLog(log or sys.stderr), workers)
     with contextlib.ExitStack() as stack:
         sockets: dict[Address, socket.socket] = {"gateway": stack.enter_context(_listen(*listen))}
         if engine is not None:
             sockets["engine"] = stack.enter_context(_listen(*engine))
         loop = _new_loop()
         stack.callback(loop.close)
-        loop.set_exception_handler(partial(_log_defect, floor.log))
-        loop.run_until_complete(_run(floor, sockets, ready))
-    if workers.busy:
-        floor.log.say(f"stopped; {workers.busy} unfinished answers were abandoned")
+        loop.set_exception_handler(partial(_log_defect, gateway.log))
+        loop.run_until_complete(_run(gateway, sockets, ready))
+    if abandoned := workers.settle(_SETTLING):
+        gateway.log.say(f"stopped; {abandoned} unfinished answers were abandoned")
         if threading.current_thread() is threading.main_thread():
             atexit.register(_leave_if_busy, workers)
     return 0
 
 
-async def _run(floor: Floor, sockets: dict[Address, socket.socket], ready: Callable[[Listening], None] | None) -> None:
+async def _run(
+    gateway: Gateway, sockets: dict[Address, socket.socket], ready: Callable[[Listening], None] | None
+) -> None:
     loop = asyncio.get_running_loop()
     stop = _Stop()
     if threading.current_thread() is threading.main_thread():
         for number in STOP_SIGNALS:
             loop.add_signal_handler(number, stop.ask)
     servers = [
-        await loop.create_server(partial(ClientProtocol, floor, address), sock=sock, backlog=_ACCEPT_QUEUE)
+        await loop.create_server(partial(ClientProtocol, gateway, address), sock=sock, backlog=_ACCEPT_QUEUE)
         for address, sock in sockets.items()
     ]
     if ready is not None:
@@ -89,11 +92,11 @@ async def _run(floor: Floor, sockets: dict[Address, socket.socket], ready: Calla
     await stop.asked.wait()
     for server in servers:
         server.close()
-    floor.stopping = True
-    for client in [*floor.admitted, *floor.excess]:
+    gateway.stopping = True
+    for client in [*gateway.admitted, *gateway.excess]:
         client.stop()
-    await _first_of(floor.empty, stop.asked_again, floor.limits.grace)
-    for client in [*floor.admitted, *floor.excess]:
+    await _first_of(gateway.empty, stop.asked_again, gateway.limits.grace)
+    for client in [*gateway.admitted, *gateway.excess]:
         client.abort()
     await asyncio.sleep(0)  # lets the closed connections wake their workers
 

@@ -322,6 +322,8 @@ class Connection:
 
     def _enter(self, state: State, now: float) -> None:
         self.state = state
+        if state is State.LINGER:
+            self._kept.clear()  # it will not be looked at, and while it is full nothing is read
         if state is State.HEAD and self._first:
             return  # the deadline of a first head runs from the connection's acceptance
         if self._busy and state in _READING:

@@ -36,6 +36,13 @@ class Workers:
         """How many threads are at work."""
         return self._started - len(self._idle)
 
+    def settle(self, seconds: float) -> int:
+        """Waits at most `seconds` for all to be idle; how many are not."""
+        until = time.monotonic() + seconds
+        while self.busy and time.monotonic() < until:
+            time.sleep(0.005)
+        return self.busy
+
     def _serve(self, mailbox: SimpleQueue[Job]) -> None:
         while True:
             job = mailbox.get()
