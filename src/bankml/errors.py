@@ -11,6 +11,7 @@
         ├── HostForbidden                403  permission_error           Host is not loopback
         ├── NotFound                     404  not_found_error            no such route or model
         ├── MethodNotAllowed             405  invalid_request_error
+        ├── RequestTimeout               408  invalid_request_error      a head or a body did not come in time
         ├── BodyTooLarge                 413  invalid_request_error
         ├── WrongMediaType               415  invalid_request_error
         ├── NotSupported                 501  not_supported_error
@@ -88,6 +89,10 @@ class NotFound(RequestError):
 
 class MethodNotAllowed(RequestError):
     status = 405
+
+
+class RequestTimeout(RequestError):
+    status = 408
 
 
 class BodyTooLarge(RequestError):
