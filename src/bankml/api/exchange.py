@@ -1,11 +1,14 @@
 """What passes between the gateway and the application: a request, a reply, and the line that is logged of both."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 JSON = "application/json; charset=utf-8"
 EVENT_STREAM = "text/event-stream"
+
+Headers = Sequence[tuple[str, str]]
+"""Further header lines of an answer, name and value."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +41,8 @@ class LogLine:
 class Reply(Protocol):
     """Where an answer goes. Called from the worker thread that answers; every call is safe after the client left."""
 
-    def whole(self, status: int, body: bytes, content_type: str = JSON) -> None:
-        """The whole answer at once."""
+    def whole(self, status: int, body: bytes, content_type: str = JSON, headers: Headers = ()) -> None:
+        """The whole answer at once. `body` is what a GET would get: whoever answers a HEAD leaves it out."""
 
     def start(self, status: int, content_type: str) -> None:
         """A streamed answer begins; from here on the status can no longer change."""

@@ -1,0 +1,102 @@
+"""The model that is loaded, and the names under which it may be asked for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from bankml.engine.parts import ForwardPass, TextPieces, TokenSampler, Vocabulary
+from bankml.engine.queue import FifoLock
+from bankml.engine.slot import Slot
+from bankml.errors import NotFound
+from bankml.receipt.receipt import Provenance
+
+if TYPE_CHECKING:
+    from bankml.gate.verify import Verified
+
+WEIGHT_TYPE_SUFFIX = re.compile(r"[-_.](?:(?:i|t|p|pt)?q\d+(?:_\w+)?|b?f16|f32|mxfp4)$")
+"""The end of a lower-cased file stem that only says how the weights are stored: `-q1_0`, `.q4_k_m`, `-f16`."""
+
+
+class Tokens(Vocabulary, Protocol):
+    """The tokenizer: what the engine needs of it, and text to tokens."""
+
+    @property
+    def n_vocab(self) -> int: ...
+
+    def encode(self, text: str, parse_special: bool = True) -> list[int]: ...
+
+
+@dataclass(frozen=True)
+class Resident:
+    """One loaded model and all that is needed to answer with it.
+
+    `render` makes the prompt of a request's `messages` (any JSON value: a RequestError says what is wrong with it).
+    `sampler` builds the chain that a request's body asks for, over the model's own defaults; a RequestError when it asks
+    for what cannot be. `sampling_defaults` are the fields of a request that asks for nothing, by llama-server's names.
+    `queue` is the line before `slot`: whoever computes with `model` holds its turn.
+    """
+
+    verified: Verified
+    provenance: Provenance
+    model: ForwardPass
+    tokens: Tokens
+    render: Callable[[object], str]
+    sampler: Callable[[Mapping[str, Any]], TokenSampler]
+    text_pieces: Callable[[Sequence[str]], TextPieces]
+    sampling_defaults: Mapping[str, object]
+    slot: Slot = field(default_factory=Slot)
+    queue: FifoLock = field(default_factory=FifoLock)
+
+    @property
+    def path(self) -> Path:
+        return Path(self.verified.path)
+
+    @property
+    def name(self) -> str:
+        """The file's stem, lower-cased."""
+        return self.path.stem.lower()
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        """The header's key-value pairs."""
+        return self.verified.header.metadata
+
+    def check_unchanged(self) -> None:
+        """Raises ModelChanged when the file is no longer the one that was verified. Asked before every answer."""
+        self.verified.check_unchanged()
+
+
+def names(path: Path) -> tuple[str, ...]:
+    """Every name of the model in `path`, its own first: the stem, the file name, the stem without its weight type.
+
+    All are lower case, and each but the file's may carry Ollama's `:latest`.
+    """
+    stem = path.stem.lower()
+    short = WEIGHT_TYPE_SUFFIX.sub("", stem) or stem
+    bare = (stem,) if short == stem else (stem, short)
+    return (*bare, *(f"{name}:latest" for name in bare), path.name.lower())
+
+
+class Library:
+    """The models that may be asked for by name: the one that was verified when the server started."""
+
+    def __init__(self, startup: Resident) -> None:
+        self._startup = startup
+
+    @property
+    def startup(self) -> Resident:
+        return self._startup
+
+    def resolve(self, name: str | None) -> Resident:
+        """The model called `name`, in any case; no name means the startup model. Raises NotFound for another's name."""
+        if name is None or name.lower() in names(self._startup.path):
+            return self._startup
+        raise NotFound(f"Field 'model': there is no model {_quoted(name)} here; this server answers as {self.startup.name!r}")
+
+
+def _quoted(name: str) -> str:
+    return repr(name if len(name) <= 80 else name[:80] + "…")
