@@ -3,15 +3,15 @@ from engine_toys import END, ByteVocabulary, GreedySampler, ToyModel, ToyPieces,
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bankml.engine.completion import MICRO_BATCH, Job, complete
+from bankml.engine.completion import MICRO_BATCH, Engine, Job, complete
 from bankml.engine.queue import Cancelled
 from bankml.engine.slot import Slot
 from bankml.errors import ContextExceeded
 
 
 def run(job, model, slot=None, sampler=None, stops=(), **more):
-    slot = Slot() if slot is None else slot
-    return list(complete(job, model, slot, sampler or GreedySampler(), ByteVocabulary(), ToyPieces(stops), **more))
+    engine = Engine(model, ByteVocabulary(), Slot() if slot is None else slot)
+    return list(complete(job, engine, sampler or GreedySampler(), ToyPieces(stops), **more))
 
 
 def text_of(steps):
@@ -114,15 +114,12 @@ def test_reuse_never_changes_an_answer(prompts):
 
 
 def test_cancelled_between_tokens():
-    seen = []
+    seen, engine = [], Engine(ToyModel(), ByteVocabulary())
     with pytest.raises(Cancelled):
-        for step in complete(
-            Job(b"A:"), model := ToyModel(), slot := Slot(), GreedySampler(), ByteVocabulary(), ToyPieces(),
-            cancelled=lambda: len(seen) == 3,
-        ):  # fmt: skip
+        for step in complete(Job(b"A:"), engine, GreedySampler(), ToyPieces(), cancelled=lambda: len(seen) == 3):
             seen.append(step)
     assert len(seen) == 3
-    assert slot.tokens == tuple(model.cache)
+    assert engine.slot.tokens == tuple(engine.model.cache)
 
 
 def test_cancelled_between_micro_batches():

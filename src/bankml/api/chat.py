@@ -13,23 +13,21 @@ CLIENT_LEFT = 499
 
 
 def chat_completions(library: Library, request: Request, reply: Reply) -> LogLine:
-    """Answers one chat request. Everything that can be wrong with it is found before it stands in line for the model."""
+    """Answers one chat request. Everything that can be wrong with it is found before it stands in line."""
     chat = read_chat(request.body)
     resident = library.resolve(chat.model)
     prompt = resident.tokens.encode(resident.render(chat.messages))
     sampler = resident.sampler(chat.body)
-    fits(len(prompt), resident.model.n_ctx)
+    fits(len(prompt), resident.n_ctx)
     tally = Tally(resident.provenance, request.body, request.arrived)
     writer = _writer(chat, resident, reply)
     last: Step | None = None
     try:
-        with resident.queue.turn(reply.cancelled):
+        with resident.engine.queue.turn(reply.cancelled):
             resident.check_unchanged()
             job = Job(prompt, chat.max_tokens, chat.cache_prompt)
             pieces = resident.text_pieces(chat.stop)
-            for step in complete(
-                job, resident.model, resident.slot, sampler, resident.tokens, pieces, reply.cancelled
-            ):
+            for step in complete(job, resident.engine, sampler, pieces, cancelled=reply.cancelled):
                 last = step
                 tally.token()
                 tally.text(step.text)

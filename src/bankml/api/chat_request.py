@@ -27,7 +27,10 @@ REFUSED: dict[str, tuple[tuple[object, ...], str]] = {
     "chat_template_kwargs": (({}, {"enable_thinking": False}), "variables for the chat template are not supported"),
     "reasoning_effort": (("none",), "thinking is switched off on this server"),
     "reasoning_format": (("none", "auto"), "thinking is switched off on this server"),
-    "continue_final_message": ((False, "none"), "it is not supported; an assistant's message may only stand before others"),
+    "continue_final_message": (
+        (False, "none"),
+        "it is not supported; an assistant's message may only stand before others",
+    ),
     "add_generation_prompt": ((True,), "prompts without the start of an answer are not supported"),
     "n_indent": ((0,), "indentation limits are not supported"),
     "t_max_predict_ms": ((-1, 0), "time limits are not supported"),
@@ -54,7 +57,7 @@ class ChatRequest:
 
 
 def read_chat(body: bytes) -> ChatRequest:
-    """Reads a request's body. Raises RequestError with one sentence that names the field, what is allowed and what came."""
+    """Reads a request's body. Raises RequestError with one sentence: the field, what is allowed and what came."""
     value = read_json(body)
     if isinstance(value, list):
         raise RequestError("'messages' is required")
@@ -68,7 +71,6 @@ def chat_request(body: Mapping[str, Any]) -> ChatRequest:
     _response_format(body)
     if "messages" not in body:
         raise RequestError("'messages' is required")
-    _logprobs(body)
     for name, (harmless, why) in REFUSED.items():
         value = body.get(name)
         if value is not None and not any(type(value) is type(one) and value == one for one in harmless):
@@ -117,15 +119,3 @@ def _response_format(body: Mapping[str, Any]) -> None:
         raise fields.refuse("response_format", f'answers of the type "{wanted}" are not supported yet')
     got = wanted if isinstance(wanted, str) else fields.shown(wanted)
     raise RequestError(f'response_format type must be one of "text" or "json_object", but got: {got}')
-
-
-def _logprobs(body: Mapping[str, Any]) -> None:
-    wanted = body.get("logprobs")
-    if wanted is True:
-        raise fields.refuse("logprobs", "logprobs are not supported yet")
-    if body.get("top_logprobs") is not None:
-        raise RequestError("top_logprobs requires logprobs to be set to true")
-    if wanted is not None and wanted is not False:
-        raise fields.refuse("logprobs", f"expected true or false, but got {fields.shown(wanted)}")
-    if fields.integer(body, ("n_probs",), 0, 0, fields.INT32_MAX):
-        raise fields.refuse("n_probs", "probabilities are not supported yet")

@@ -1,7 +1,7 @@
 """Reading a request's fields: each reader names the field, what is allowed and what came.
 
-`null` is the same as leaving the field out, as in llama-server. A path such as `stream_options.include_usage` is written
-as the client would write it.
+`null` is the same as leaving the field out, as in llama-server. A path such as `stream_options.include_usage` is
+written as the client would write it.
 """
 
 from collections.abc import Mapping

@@ -19,7 +19,14 @@ MAX_INTEGER_DIGITS = 20
 
 BYTE_ORDER_MARKS = {b"\xef\xbb\xbf": "UTF-8", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
 
-KINDS = {bool: "true or false", int: "a number", float: "a number", str: "a string", list: "an array", dict: "an object"}
+KINDS = {
+    bool: "true or false",
+    int: "a number",
+    float: "a number",
+    str: "a string",
+    list: "an array",
+    dict: "an object",
+}
 
 
 def kind(value: object) -> str:

@@ -1,8 +1,6 @@
 """llama-server's other endpoints: what the model is, and text to tokens, tokens to text, messages to prompt."""
 
 import time
-from collections.abc import Mapping
-from typing import Any
 
 from bankml import __version__
 from bankml.api import fields
@@ -22,25 +20,17 @@ def props(library: Library) -> Json:
     """What llama-server says of the model and its defaults; of the model's path only the file's name."""
     resident = library.startup
     return {
-        "default_generation_settings": {"params": dict(resident.sampling_defaults), "n_ctx": resident.model.n_ctx},
+        "default_generation_settings": {"params": dict(resident.sampling_defaults), "n_ctx": resident.n_ctx},
         "total_slots": 1,
         "model_alias": resident.name,
         "model_path": resident.path.name,
         "modalities": {"vision": False, "video": False, "audio": False},
-        "chat_template": resident.metadata.get("tokenizer.chat_template", ""),
-        "bos_token": token_text(resident.metadata, "bos"),
-        "eos_token": token_text(resident.metadata, "eos"),
+        "chat_template": resident.template,
+        "bos_token": resident.bos,
+        "eos_token": resident.eos,
         "build_info": f"bankml-{__version__}",
         "is_sleeping": False,
     }
-
-
-def token_text(metadata: Mapping[str, Any], role: str) -> str:
-    """The text of the header's `bos` or `eos` token; none when the header names no such token."""
-    number, all_tokens = metadata.get(f"tokenizer.ggml.{role}_token_id"), metadata.get("tokenizer.ggml.tokens")
-    if not isinstance(number, int) or all_tokens is None or not 0 <= number < len(all_tokens):
-        return ""
-    return str(all_tokens[number])
 
 
 def models(library: Library) -> Json:
@@ -58,7 +48,7 @@ def _model(resident: Resident) -> Json:
         "owned_by": "bankml",
         "meta": {
             "n_vocab": resident.tokens.n_vocab,
-            "n_ctx": resident.model.n_ctx,
+            "n_ctx": resident.n_ctx,
             "n_ctx_train": resident.metadata.get(f"{architecture}.context_length"),
             "n_embd": resident.metadata.get(f"{architecture}.embedding_length"),
             "sha256": resident.provenance.model_sha256,

@@ -55,8 +55,10 @@ def usage(progress: Progress) -> Json:
 
 
 def timings(progress: Progress) -> Json:
-    """llama-server's `timings`. A rate is null when its count or its time is 0; that of the generation counts the forward
-    passes its time was spent on, one fewer than the tokens."""
+    """llama-server's `timings`. A rate is null when its count or its time is 0.
+
+    The generation's counts the forward passes that its time was spent on, one fewer than the tokens.
+    """
     return {
         "cache_n": progress.cached_tokens,
         "prompt_n": progress.computed_tokens,
@@ -115,7 +117,7 @@ class StreamWriter:
     """The answer as server-sent events, a chunk for every Step that released text.
 
     A plain stream has no role delta. The last chunk has the usage and the timings: the one with the finish reason, or,
-    with `stream_options.include_usage`, the one without choices that OpenAI puts after it. Then the receipt, then [DONE].
+    with `stream_options.include_usage`, the one without choices that OpenAI puts after it. Then the receipt, [DONE].
     """
 
     def __init__(self, head: Head, reply: Reply, include_usage: bool) -> None:
@@ -136,8 +138,9 @@ class StreamWriter:
         if self._include_usage:
             ending.append(self._chunk([]))
         ending[-1] |= {"usage": usage(last.progress), "timings": timings(last.progress)}
-        for part in (*ending, {RECEIPT_KEY: receipt}):
-            self._send(event(part))
+        for chunk in ending:
+            self._send(event(chunk))
+        self._send(event({RECEIPT_KEY: receipt}))
         self._send(DONE)
         self._reply.finish()
 

@@ -1,4 +1,4 @@
-"""What a refusal looks like: `{"error": {"code", "message", "type"}}`, as OpenAI's clients and llama-server's know it."""
+"""What a refusal looks like: `{"error": {"code", "message", "type"}}`, as OpenAI's clients know it."""
 
 from bankml.errors import BankmlError, ContextExceeded
 

@@ -4,15 +4,18 @@ import logging
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING
 
 from bankml.api import llama_server, status
 from bankml.api.chat import chat_completions
-from bankml.api.exchange import JSON, Headers, LogLine, Reply, Request
+from bankml.api.exchange import JSON, Address, Headers, LogLine, Reply, Request
 from bankml.api.json_out import event, written
 from bankml.api.refusals import error_object
 from bankml.errors import BankmlError, MethodNotAllowed, NotFound
 from bankml.library.resident import Library
+
+if TYPE_CHECKING:
+    from bankml.gate.verify import Verified
 
 Json = dict[str, object]
 Handler = Callable[[Library, Request, Reply], LogLine]
@@ -56,7 +59,7 @@ BOTH: Mapping[str, Mapping[str, Handler]] = {
 }
 """What both addresses answer. A path that answers GET answers HEAD."""
 
-ROUTES: Mapping[Literal["gateway", "engine"], Mapping[str, Mapping[str, Handler]]] = {"gateway": BOTH, "engine": BOTH}
+ROUTES: Mapping[Address, Mapping[str, Mapping[str, Handler]]] = {"gateway": BOTH, "engine": BOTH}
 
 
 def find(request: Request) -> Handler:
@@ -96,6 +99,16 @@ class Started:
 
     def cancelled(self) -> bool:
         return self.reply.cancelled()
+
+
+def build_application(verified: "Verified", n_ctx: int, threads: int | None = None) -> "Application":
+    """The application that answers with the verified file, loaded with a context of `n_ctx` tokens.
+
+    Raises Refused for a model that is not played.
+    """
+    from bankml.library.load import load
+
+    return Application(Library(load(verified, n_ctx, threads)))
 
 
 class Application:

@@ -2,12 +2,12 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from bankml import __version__
 from bankml.engine.parts import ForwardPass, TextPieces, TokenSampler, Vocabulary
-from bankml.engine.queue import Cancelled
+from bankml.engine.queue import Cancelled, FifoLock
 from bankml.engine.slot import Slot
 from bankml.errors import ContextExceeded
 
@@ -20,6 +20,19 @@ MICRO_BATCH = 512
 UNLIMITED = -1
 
 Finish = Literal["stop", "length"]
+
+
+@dataclass(frozen=True)
+class Engine:
+    """What computes: a model, the tokens its cache holds, the pieces of its vocabulary, and the line before them.
+
+    Whoever computes holds the turn of `queue`.
+    """
+
+    model: ForwardPass
+    vocabulary: Vocabulary
+    slot: Slot = field(default_factory=Slot)
+    queue: FifoLock = field(default_factory=FifoLock)
 
 
 @dataclass(frozen=True)
@@ -59,13 +72,13 @@ class Progress:
 
     @property
     def decode_steps(self) -> int:
-        """The forward passes of `predicted_ms`: one fewer than the tokens, since the first one came with the prompt."""
+        """The forward passes of `predicted_ms`: one fewer than the tokens, since the first came with the prompt."""
         return self.completion_tokens - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One token of the answer: the text it released (often none or several tokens' worth) and, on the last, the reason."""
+    """One token of the answer: the text it released (often none, or that of several); on the last, the reason."""
 
     token: int
     text: str
@@ -85,19 +98,19 @@ def fits(n_prompt_tokens: int, n_ctx: int) -> None:
 
 def complete(
     job: Job,
-    model: ForwardPass,
-    slot: Slot,
+    engine: Engine,
     sampler: TokenSampler,
-    vocabulary: Vocabulary,
     pieces: TextPieces,
+    *,
     cancelled: Callable[[], bool] = lambda: False,
     clock: Callable[[], float] = time.monotonic,
 ) -> Iterator[Step]:
-    """Yields the answer token by token; the last Step has `finish`. The caller holds the slot's turn throughout.
+    """Yields the answer token by token; the last Step has `finish`. The caller holds the engine's turn throughout.
 
     `cancelled` is asked between tokens and between micro-batches; Cancelled is raised when it says yes. Whatever ends
-    it, `slot` afterwards tells truly what the cache holds. Raises ContextExceeded before anything is computed.
+    it, the slot afterwards tells truly what the cache holds. Raises ContextExceeded before anything is computed.
     """
+    model, slot, vocabulary = engine.model, engine.slot, engine.vocabulary
     fits(len(job.prompt), model.n_ctx)
     started = clock()
     sampler.accept_all(job.prompt)
@@ -111,7 +124,9 @@ def complete(
         count += 1
         first = first if count > 1 else now
         text = pieces.push(vocabulary.piece(token))
-        finish = _finish(vocabulary.is_end_of_generation(token), pieces.stopped, len(slot), model.n_ctx, count, job)
+        full = len(slot) + 1 >= model.n_ctx
+        spent = job.max_tokens != UNLIMITED and count >= job.max_tokens
+        finish = _finish(vocabulary.is_end_of_generation(token), full, pieces.stopped, spent)
         if finish is not None and not pieces.stopped:
             text += pieces.finish()
         yield Step(token, text, finish, Progress(len(job.prompt), cached, count, started, first, now))
@@ -132,18 +147,16 @@ def _compute_prompt(prompt: Sequence[int], model: ForwardPass, slot: Slot, cance
         slot.extend(batch)
 
 
-def _finish(end: bool, stopped: bool, held: int, n_ctx: int, count: int, job: Job) -> Finish | None:
-    """Whether and why the answer ends with this token, the `count`-th, of which the slot holds `held` before it.
+def _finish(end: bool, full: bool, stopped: bool, spent: bool) -> Finish | None:
+    """Whether and why the answer ends: end-of-generation token, full context, stop string, token limit.
 
     The order is llama-server's: a full context makes even a stop string found with it "length", an end-of-generation
     token outdoes both, and the token limit counts only when nothing else ended the answer.
     """
     if end:
         return "stop"
-    if held + 1 >= n_ctx:
+    if full:
         return "length"
     if stopped:
         return "stop"
-    if job.max_tokens != UNLIMITED and count >= job.max_tokens:
-        return "length"
-    return None
+    return "length" if spent else None

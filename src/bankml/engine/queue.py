@@ -27,7 +27,7 @@ class FifoLock:
 
     @contextmanager
     def turn(self, cancelled: Callable[[], bool]) -> Iterator[None]:
-        """Waits for the turn and holds it for the `with` block. Raises Cancelled when `cancelled()` turns true before."""
+        """Waits for the turn and holds it for the `with` block. Raises Cancelled if `cancelled()` turns true before."""
         ticket = threading.Event()
         with self._guard:
             self._line.append(ticket)

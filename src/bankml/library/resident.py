@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from bankml.engine.parts import ForwardPass, TextPieces, TokenSampler, Vocabulary
-from bankml.engine.queue import FifoLock
-from bankml.engine.slot import Slot
+from bankml.engine.completion import Engine
+from bankml.engine.parts import TextPieces, TokenSampler, Vocabulary
 from bankml.errors import NotFound
 from bankml.receipt.receipt import Provenance
 
@@ -35,21 +34,26 @@ class Resident:
     """One loaded model and all that is needed to answer with it.
 
     `render` makes the prompt of a request's `messages` (any JSON value: a RequestError says what is wrong with it).
-    `sampler` builds the chain that a request's body asks for, over the model's own defaults; a RequestError when it asks
-    for what cannot be. `sampling_defaults` are the fields of a request that asks for nothing, by llama-server's names.
-    `queue` is the line before `slot`: whoever computes with `model` holds its turn.
+    `sampler` builds the chain that a request's body asks for, over the model's own defaults; a RequestError when it
+    asks for what cannot be. `sampling_defaults` are the fields of a request that asks for nothing, by llama-server's
+    names. `bos` and `eos` are the texts of those tokens, empty where there is none.
     """
 
     verified: Verified
     provenance: Provenance
-    model: ForwardPass
+    engine: Engine
     tokens: Tokens
+    template: str
+    bos: str
+    eos: str
     render: Callable[[object], str]
     sampler: Callable[[Mapping[str, Any]], TokenSampler]
     text_pieces: Callable[[Sequence[str]], TextPieces]
     sampling_defaults: Mapping[str, object]
-    slot: Slot = field(default_factory=Slot)
-    queue: FifoLock = field(default_factory=FifoLock)
+
+    @property
+    def n_ctx(self) -> int:
+        return self.engine.model.n_ctx
 
     @property
     def path(self) -> Path:
@@ -63,7 +67,8 @@ class Resident:
     @property
     def metadata(self) -> Mapping[str, Any]:
         """The header's key-value pairs."""
-        return self.verified.header.metadata
+        metadata: Mapping[str, Any] = self.verified.header.metadata
+        return metadata
 
     def check_unchanged(self) -> None:
         """Raises ModelChanged when the file is no longer the one that was verified. Asked before every answer."""
@@ -95,7 +100,9 @@ class Library:
         """The model called `name`, in any case; no name means the startup model. Raises NotFound for another's name."""
         if name is None or name.lower() in names(self._startup.path):
             return self._startup
-        raise NotFound(f"Field 'model': there is no model {_quoted(name)} here; this server answers as {self.startup.name!r}")
+        raise NotFound(
+            f"Field 'model': there is no model {_quoted(name)} here; this server answers as {self.startup.name!r}"
+        )
 
 
 def _quoted(name: str) -> str:

@@ -1,7 +1,7 @@
 """Does a receipt fit the request that was sent and the answer that came? Both hashes are computed anew from the bytes.
 
-Nothing here trusts the answer: it may be damaged, cut short or not an answer at all. What is wrong is said in sentences,
-never raised.
+Nothing here trusts the answer: it may be damaged, cut short or not an answer at all. What is wrong is said in
+sentences, never raised.
 """
 
 import json
@@ -27,7 +27,7 @@ class Checked:
 
 
 def check(request_body: bytes, answer: bytes) -> Checked:
-    """Checks the answer of `/v1/chat/completions`, a whole JSON object or a stream of events, against its request's body."""
+    """Checks an answer of `/v1/chat/completions`, a JSON object or a stream of events, against its request's body."""
     try:
         objects = _objects(answer)
     except ValueError as error:

@@ -29,8 +29,8 @@ class Provenance:
 class Tally:
     """Gathers what one receipt says: text as it is released, the time of the first token, and the counts at the end.
 
-    `request_body` is the body exactly as it was received. `arrived` is the `time.monotonic()` of the request's first byte;
-    both times of the receipt count from it. The text is hashed as it comes and not kept.
+    `request_body` is the body exactly as it was received. `arrived` is the `time.monotonic()` of the request's first
+    byte; both times of the receipt count from it. The text is hashed as it comes and not kept.
     """
 
     def __init__(
