@@ -15,9 +15,16 @@ def get(request):
 
 def test_bankml_says_what_was_verified(get):
     assert get("/bankml").json == {
-        "bankml": __version__, "engine": PROVENANCE.engine, "model": "toy-1m-f16", "path": "/models/Toy-1M-F16.gguf", "fork": "/models/FORK.json",
-        "model_sha256": PROVENANCE.model_sha256, "guard": "play", "verified_at": "2026-01-01T00:00:00Z", "n_ctx": 4096,
-    }  # fmt: skip
+        "bankml": __version__,
+        "engine": PROVENANCE.engine,
+        "model": "toy-1m-f16",
+        "path": "/models/Toy-1M-F16.gguf",
+        "fork": "/models/FORK.json",
+        "model_sha256": PROVENANCE.model_sha256,
+        "guard": "play",
+        "verified_at": "2026-01-01T00:00:00Z",
+        "n_ctx": 4096,
+    }
 
 
 def test_no_other_answer_gives_a_path():

@@ -15,7 +15,8 @@ Headers = Sequence[tuple[str, str]]
 class Request:
     """One HTTP request whose head and body have passed every rule of the wire.
 
-    `headers` has lower-case names; of a repeated header the last value. `arrived` is `time.monotonic()` of its first byte.
+    `headers` has lower-case names; of a repeated header the last value. `arrived` is `time.monotonic()` of its first
+    byte.
     """
 
     method: str

@@ -4,11 +4,11 @@ import logging
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from bankml.api import llama_server, status
 from bankml.api.chat import chat_completions
-from bankml.api.exchange import JSON, Address, Headers, LogLine, Reply, Request
+from bankml.api.exchange import JSON, Headers, LogLine, Reply, Request
 from bankml.api.json_out import event, written
 from bankml.api.refusals import error_object
 from bankml.errors import BankmlError, MethodNotAllowed, NotFound
@@ -59,7 +59,7 @@ BOTH: Mapping[str, Mapping[str, Handler]] = {
 }
 """What both addresses answer. A path that answers GET answers HEAD."""
 
-ROUTES: Mapping[Address, Mapping[str, Mapping[str, Handler]]] = {"gateway": BOTH, "engine": BOTH}
+ROUTES: Mapping[Literal["gateway", "engine"], Mapping[str, Mapping[str, Handler]]] = {"gateway": BOTH, "engine": BOTH}
 
 
 def find(request: Request) -> Handler:

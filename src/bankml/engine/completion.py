@@ -89,11 +89,8 @@ class Step:
 def fits(n_prompt_tokens: int, n_ctx: int) -> None:
     """Raises ContextExceeded, in llama-server's words, unless the prompt leaves room for one token."""
     if n_prompt_tokens >= n_ctx:
-        raise ContextExceeded(
-            f"request ({n_prompt_tokens} tokens) exceeds the available context size ({n_ctx} tokens), try increasing it",
-            n_prompt_tokens,
-            n_ctx,
-        )
+        sizes = f"request ({n_prompt_tokens} tokens) exceeds the available context size ({n_ctx} tokens)"
+        raise ContextExceeded(f"{sizes}, try increasing it", n_prompt_tokens, n_ctx)
 
 
 def complete(
