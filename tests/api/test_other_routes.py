@@ -71,7 +71,7 @@ def test_models(get):
         ({"content": ""}, []),
         ({}, []),
         ({"content": "é", "with_pieces": True}, [{"id": 0xC3, "piece": [0xC3]}, {"id": 0xA9, "piece": [0xA9]}]),
-        ({"content": "a<end>", "with_pieces": True}, [{"id": 97, "piece": "a"}, {"id": END, "piece": ""}]),
+        ({"content": "a<end>", "with_pieces": True}, [{"id": 97, "piece": "a"}, {"id": END, "piece": "<end>"}]),
     ],
 )
 def test_tokenize(get, body, tokens):
@@ -99,7 +99,7 @@ def test_what_they_refuse(get, path, body, message):
 
 
 def test_detokenize(get):
-    assert get("/detokenize", body={"tokens": [*"é".encode(), END, 0xC3]}).json == {"content": "é\ufffd"}
+    assert get("/detokenize", body={"tokens": [*"é".encode(), END, 0xC3]}).json == {"content": "é<end>\ufffd"}
 
 
 def test_apply_template_is_the_prompt_that_is_completed(get):

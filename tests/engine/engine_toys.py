@@ -21,6 +21,9 @@ class ByteVocabulary:
     def piece(self, token):
         return b"" if token == END else bytes([token])
 
+    def spelling(self, token):
+        return b"<end>" if token == END else bytes([token])
+
     def is_end_of_generation(self, token):
         return token == END
 

@@ -74,18 +74,18 @@ def tokenize(library: Library, body: bytes) -> Json:
             tokens.append(_token(resident, part, f"content[{i}]"))
     if not with_pieces:
         return {"tokens": tokens}
-    return {"tokens": [{"id": token, "piece": _piece(resident.tokens.piece(token))} for token in tokens]}
+    return {"tokens": [{"id": token, "piece": _piece(resident.tokens.spelling(token))} for token in tokens]}
 
 
 def detokenize(library: Library, body: bytes) -> Json:
-    """`tokens` as text; bytes that are not UTF-8 become U+FFFD."""
+    """`tokens` as text, control tokens spelled out; bytes that are not UTF-8 become U+FFFD."""
     request = read_object(body)
     resident = library.startup
     tokens = request.get("tokens", [])
     if not isinstance(tokens, list):
         raise fields.refuse("tokens", f"expected an array of token ids, but got {fields.shown(tokens)}")
     ids = [_token(resident, token, f"tokens[{i}]") for i, token in enumerate(tokens)]
-    return {"content": b"".join(map(resident.tokens.piece, ids)).decode("utf-8", "replace")}
+    return {"content": b"".join(map(resident.tokens.spelling, ids)).decode("utf-8", "replace")}
 
 
 def apply_template(library: Library, body: bytes) -> Json:

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from bankml.engine.completion import ENGINE, UNLIMITED, Engine
-from bankml.errors import RequestError
+from bankml.errors import Refused, RequestError
 from bankml.gate.verify import Verified
 from bankml.library.resident import Resident
 from bankml.model.model import Model
@@ -22,6 +22,8 @@ from bankml.text.tokenizer import Tokenizer
 NOT_IN_PROPS = ("logit_bias", "suppressed", "dry_sequence_breakers")
 """What llama-server leaves out where it lists the defaults of a request."""
 
+NOT_PLAYED = "bankML's native forward pass does not play it"
+
 
 def load(verified: Verified, n_ctx: int, threads: int | None = None) -> Resident:
     """Makes everything an answer needs; the weights are opened last, when nothing else can refuse any more.
@@ -30,7 +32,9 @@ def load(verified: Verified, n_ctx: int, threads: int | None = None) -> Resident
     tensor, for a model that is not played.
     """
     tokenizer = Tokenizer.from_header(verified.header)
-    source = verified.header.metadata.get("tokenizer.chat_template", "")
+    source = verified.header.metadata.get("tokenizer.chat_template")
+    if not isinstance(source, str):
+        raise Refused(f"{NOT_PLAYED}: tokenizer.chat_template is missing, or is no text")
     template = ChatTemplate(source, tokenizer.bos_text, tokenizer.eos_text)
     defaults = model_defaults(verified.header.metadata)
     vocabulary = Vocabulary(

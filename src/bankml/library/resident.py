@@ -28,6 +28,9 @@ class Tokens(Vocabulary, Protocol):
 
     def encode(self, text: str, parse_special: bool = True) -> list[int]: ...
 
+    def spelling(self, token: int) -> bytes:
+        """What `token` stands for, control tokens included."""
+
 
 @dataclass(frozen=True)
 class Resident:
