@@ -32,12 +32,14 @@ class ToyFile:
             raise ModelChanged("Toy-1M-F16.gguf is not the file that was verified")
 
 
-def render(messages):
+def prompt(body):
+    messages = body["messages"]
     if not isinstance(messages, list) or not messages:
         raise RequestError("Expected 'messages' to be an array")
     if not all(isinstance(m, dict) and isinstance(m.get("content"), str) for m in messages):
         raise RequestError("All messages must contain 'content'")
-    return "".join(f"Q:{m['content']}\n" for m in messages) + "A:"
+    prefill = messages.pop()["content"] if messages[-1].get("role") == "assistant" else ""
+    return SimpleNamespace(text="".join(f"Q:{m['content']}\n" for m in messages) + "A:" + prefill, prefill=prefill)
 
 
 def toy_resident(answer="Oslo.", model=None, sampler=lambda body: GreedySampler()):
@@ -45,7 +47,7 @@ def toy_resident(answer="Oslo.", model=None, sampler=lambda body: GreedySampler(
     model = model or ToyModel(saying(answer) if isinstance(answer, str) else answer)
     return Resident(
         verified=ToyFile(), provenance=PROVENANCE, engine=Engine(model, ByteVocabulary()), tokens=ByteVocabulary(),
-        template="{{ messages }}", bos="", eos="<b>", render=render, sampler=sampler, text_pieces=ToyPieces,
+        template="{{ messages }}", bos="", eos="<b>", prompt=prompt, sampler=sampler, text_pieces=ToyPieces,
         sampling_defaults={"temperature": 0.8},
     )  # fmt: skip
 

@@ -107,4 +107,4 @@ class ToyPieces:
         return out
 
     def finish(self):
-        return self._held + self._decode(b"", True)
+        return self._held

@@ -16,16 +16,18 @@ def chat_completions(library: Library, request: Request, reply: Reply) -> LogLin
     """Answers one chat request. Everything that can be wrong with it is found before it stands in line."""
     chat = read_chat(request.body)
     resident = library.resolve(chat.model)
-    prompt = resident.tokens.encode(resident.render(chat.messages))
+    prompt = resident.prompt(chat.body)
+    tokens = resident.tokens.encode(prompt.text)
     sampler = resident.sampler(chat.body)
-    fits(len(prompt), resident.n_ctx)
+    fits(len(tokens), resident.n_ctx)
     tally = Tally(resident.provenance, request.body, request.arrived)
     writer = _writer(chat, resident, reply)
     last: Step | None = None
     try:
         with resident.engine.queue.turn(reply.cancelled):
             resident.check_unchanged()
-            job = Job(prompt, chat.max_tokens, chat.cache_prompt)
+            tally.text(writer.begin(prompt.prefill))
+            job = Job(tokens, chat.max_tokens, chat.cache_prompt)
             pieces = resident.text_pieces(chat.stop)
             for step in complete(job, resident.engine, sampler, pieces, cancelled=reply.cancelled):
                 last = step
@@ -36,8 +38,8 @@ def chat_completions(library: Library, request: Request, reply: Reply) -> LogLin
         writer.end(last, tally.receipt(last.progress.prompt_tokens, last.progress.completion_tokens))
     except Cancelled:
         writer.abandon()
-        return _log(CLIENT_LEFT, len(prompt), last, "cancelled")
-    return _log(200, len(prompt), last, last.finish or "")
+        return _log(CLIENT_LEFT, len(tokens), last, "cancelled")
+    return _log(200, len(tokens), last, last.finish or "")
 
 
 def _writer(chat: ChatRequest, resident: Resident, reply: Reply) -> Writer:

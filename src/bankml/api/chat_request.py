@@ -44,10 +44,12 @@ REFUSED: dict[str, tuple[tuple[object, ...], str]] = {
 
 @dataclass(frozen=True)
 class ChatRequest:
-    """One chat request, checked. `model` None means the startup model; `body` is read again for the sampling fields."""
+    """One chat request, checked. `model` None means the startup model.
+
+    `body` is for the rooms that read their own fields of it: text its messages, sampling its parameters.
+    """
 
     body: Mapping[str, Any]
-    messages: object
     model: str | None
     stream: bool
     include_usage: bool
@@ -78,7 +80,6 @@ def chat_request(body: Mapping[str, Any]) -> ChatRequest:
     fields.integer(body, ("n_cmpl", "n"), 1, 1, 1)
     return ChatRequest(
         body=body,
-        messages=body["messages"],
         model=fields.string(body, "model"),
         stream=fields.boolean(body, "stream", False),
         include_usage=fields.boolean(

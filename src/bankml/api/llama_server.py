@@ -91,7 +91,7 @@ def detokenize(library: Library, body: bytes) -> Json:
 def apply_template(library: Library, body: bytes) -> Json:
     """The prompt that `/v1/chat/completions` would complete for the same body."""
     chat = chat_request(read_object(body))
-    return {"prompt": library.resolve(chat.model).render(chat.messages)}
+    return {"prompt": library.resolve(chat.model).prompt(chat.body).text}
 
 
 def _token(resident: Resident, value: object, path: str) -> int:

@@ -82,6 +82,9 @@ def _gone(reply: Reply) -> None:
 class Writer(Protocol):
     """Where the Steps of one answer go. `step` and `end` raise Cancelled when nobody reads any more."""
 
+    def begin(self, prefill: str) -> str:
+        """The conversation brought the answer's beginning along; returns how much of it is sent with the answer."""
+
     def step(self, step: Step) -> None: ...
 
     def end(self, last: Step, receipt: Mapping[str, object]) -> None: ...
@@ -98,6 +101,10 @@ class WholeWriter:
         self._head = head
         self._reply = reply
         self._text: list[str] = []
+
+    def begin(self, prefill: str) -> str:
+        self._text.append(prefill)
+        return prefill
 
     def step(self, step: Step) -> None:
         self._text.append(step.text)
@@ -125,6 +132,10 @@ class StreamWriter:
         self._reply = reply
         self._include_usage = include_usage
         self._started = False
+
+    def begin(self, prefill: str) -> str:
+        """Nothing: as in llama-server, a stream has only what is new."""
+        return ""
 
     def step(self, step: Step) -> None:
         if not self._started:

@@ -46,7 +46,8 @@ class TextPieces(Protocol):
         """The text that `data` releases. Once `stopped`, what came before the stop string and nothing after."""
 
     def finish(self) -> str:
-        """What was still held back, when no stop string came; incomplete bytes become U+FFFD."""
+        """What was still held back, when no stop string came; bytes of an incomplete character at the very end are
+        dropped, as in llama-server."""
 
     @property
     def stopped(self) -> bool:

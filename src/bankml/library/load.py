@@ -14,7 +14,7 @@ from bankml.sampling.chain import Sampler
 from bankml.sampling.parameters import SamplingParams, model_defaults
 from bankml.sampling.request import from_request
 from bankml.sampling.vocabulary import Vocabulary
-from bankml.text.messages import normalise
+from bankml.text.messages import conversation
 from bankml.text.pieces import TextStream
 from bankml.text.template import ChatTemplate
 from bankml.text.tokenizer import Tokenizer
@@ -50,7 +50,7 @@ def load(verified: Verified, n_ctx: int, threads: int | None = None) -> Resident
         template=source,
         bos=tokenizer.bos_text,
         eos=tokenizer.eos_text,
-        render=lambda messages: template.render(normalise(messages)),
+        prompt=lambda body: template.prompt(conversation(body)),
         sampler=lambda body: sampler(body, defaults, vocabulary),
         text_pieces=TextStream,
         sampling_defaults=as_props(defaults),

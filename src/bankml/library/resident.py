@@ -20,6 +20,16 @@ WEIGHT_TYPE_SUFFIX = re.compile(r"[-_.](?:(?:i|t|p|pt)?q\d+(?:_\w+)?|b?f16|f32|m
 """The end of a lower-cased file stem that only says how the weights are stored: `-q1_0`, `.q4_k_m`, `-f16`."""
 
 
+class Prompt(Protocol):
+    """What the model continues, and the beginning of the answer that the conversation brought along (often none)."""
+
+    @property
+    def text(self) -> str: ...
+
+    @property
+    def prefill(self) -> str: ...
+
+
 class Tokens(Vocabulary, Protocol):
     """The tokenizer: what the engine needs of it, and text to tokens."""
 
@@ -36,8 +46,7 @@ class Tokens(Vocabulary, Protocol):
 class Resident:
     """One loaded model and all that is needed to answer with it.
 
-    `render` makes the prompt of a request's `messages` (any JSON value: a RequestError says what is wrong with it).
-    `sampler` builds the chain that a request's body asks for, over the model's own defaults; a RequestError when it
+    `prompt` makes the prompt of a chat request's body; a RequestError says what is wrong with its messages. `sampler` builds the chain that a request's body asks for, over the model's own defaults; a RequestError when it
     asks for what cannot be. `sampling_defaults` are the fields of a request that asks for nothing, by llama-server's
     names. `bos` and `eos` are the texts of those tokens, empty where there is none.
     """
@@ -49,7 +58,7 @@ class Resident:
     template: str
     bos: str
     eos: str
-    render: Callable[[object], str]
+    prompt: Callable[[Mapping[str, Any]], Prompt]
     sampler: Callable[[Mapping[str, Any]], TokenSampler]
     text_pieces: Callable[[Sequence[str]], TextPieces]
     sampling_defaults: Mapping[str, object]
