@@ -33,6 +33,8 @@ class ToyFile:
 
 
 def prompt(body):
+    if "messages" not in body:
+        raise RequestError("'messages' is required")
     messages = body["messages"]
     if not isinstance(messages, list) or not messages:
         raise RequestError("Expected 'messages' to be an array")

@@ -1,7 +1,7 @@
 """The body of `POST /v1/chat/completions`: what is asked, checked before any token is computed.
 
 Fields that nobody knows are ignored, as in llama-server. Fields that are known and would change the answer, but are not
-done here, are refused by name: see REFUSED.
+done here, are refused by name: see REFUSED. The messages are the text room's to read, sampling parameters sampling's.
 """
 
 from collections.abc import Mapping
@@ -17,21 +17,12 @@ MAX_TOKENS_FIELDS = ("n_predict", "max_completion_tokens", "max_tokens")
 """The same limit by three names; the first that is there counts, as in llama-server."""
 
 REFUSED: dict[str, tuple[tuple[object, ...], str]] = {
-    "tools": (([],), "tools are not supported"),
     "functions": (([],), "functions are not supported"),
     "function_call": (("none", "auto"), "functions are not supported"),
-    "tool_choice": (("none", "auto"), "tools are not supported"),
     "json_schema": ((), "answers held to a JSON schema are not supported yet"),
     "grammar": (("",), "answers held to a grammar are not supported yet"),
     "lora": (([],), "LoRA adapters are not supported"),
-    "chat_template_kwargs": (({}, {"enable_thinking": False}), "variables for the chat template are not supported"),
-    "reasoning_effort": (("none",), "thinking is switched off on this server"),
     "reasoning_format": (("none", "auto"), "thinking is switched off on this server"),
-    "continue_final_message": (
-        (False, "none"),
-        "it is not supported; an assistant's message may only stand before others",
-    ),
-    "add_generation_prompt": ((True,), "prompts without the start of an answer are not supported"),
     "n_indent": ((0,), "indentation limits are not supported"),
     "t_max_predict_ms": ((-1, 0), "time limits are not supported"),
     "n_cache_reuse": ((0,), "reuse of shifted chunks of the cache is not supported"),
@@ -71,8 +62,6 @@ def read_chat(body: bytes) -> ChatRequest:
 def chat_request(body: Mapping[str, Any]) -> ChatRequest:
     """The request in `body`, an object already."""
     _response_format(body)
-    if "messages" not in body:
-        raise RequestError("'messages' is required")
     for name, (harmless, why) in REFUSED.items():
         value = body.get(name)
         if value is not None and not any(type(value) is type(one) and value == one for one in harmless):

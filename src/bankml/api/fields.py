@@ -46,7 +46,8 @@ def integer(body: Mapping[str, Any], names: tuple[str, ...], default: int, least
         raise refuse(name, f"expected a number, but got {shown(value)}")
     number = int(value)
     if not least <= number <= most:
-        raise refuse(name, f"Value must be between {least} <= value <= {most}, but got {number}")
+        got = number if abs(number) < 10**20 else value
+        raise refuse(name, f"Value must be between {least} <= value <= {most}, but got {got}")
     return number
 
 

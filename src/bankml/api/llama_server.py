@@ -1,7 +1,5 @@
 """llama-server's other endpoints: what the model is, and text to tokens, tokens to text, messages to prompt."""
 
-import time
-
 from bankml import __version__
 from bankml.api import fields
 from bankml.api.chat_request import chat_request
@@ -44,7 +42,7 @@ def _model(resident: Resident) -> Json:
         "id": resident.name,
         "aliases": list(names(resident.path)[1:]),
         "object": "model",
-        "created": int(time.time()),
+        "created": int(resident.verified.verified_at),
         "owned_by": "bankml",
         "meta": {
             "n_vocab": resident.tokens.n_vocab,

@@ -46,9 +46,10 @@ class Tokens(Vocabulary, Protocol):
 class Resident:
     """One loaded model and all that is needed to answer with it.
 
-    `prompt` makes the prompt of a chat request's body; a RequestError says what is wrong with its messages. `sampler` builds the chain that a request's body asks for, over the model's own defaults; a RequestError when it
-    asks for what cannot be. `sampling_defaults` are the fields of a request that asks for nothing, by llama-server's
-    names. `bos` and `eos` are the texts of those tokens, empty where there is none.
+    `prompt` makes the prompt of a chat request's body; a RequestError says what is wrong with its messages. `sampler`
+    builds the chain that such a body asks for, over the model's own defaults; a RequestError says what cannot be.
+    `sampling_defaults` are the fields of a request that asks for nothing, by llama-server's names. `bos` and `eos` are
+    the texts of those tokens, empty where there is none.
     """
 
     verified: Verified
