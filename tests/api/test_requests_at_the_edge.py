@@ -113,8 +113,8 @@ def test_large_integers_are_numbers():
             "Field 'response_format': answers of the type \"json_object\" are not supported yet",
         ),
         (
-            {"grammar": 'root ::= "x"'},
-            'Field \'grammar\': answers held to a grammar are not supported yet (got "root ::= "x"")',
+            {"grammar": "root ::= x"},
+            "Field 'grammar': answers held to a grammar are not supported yet (got \"root ::= x\")",
         ),
         (
             {"json_schema": {}},
@@ -173,6 +173,9 @@ good_messages = st.just([{"role": "user", "content": "Hi"}])
     st.dictionaries(names, json_values, max_size=4),
     good_messages | json_values,
 )
+@example("/tokenize", {"parse_special": "\n"}, [])
+@example(CHAT, {"response_format": {"type": "\n"}}, [{"content": "Hi"}])
+@example(CHAT, {"model": "\n"}, [{"content": "Hi"}])
 @example(CHAT, {"stop": [[]]}, [{"content": "Hi"}])
 @example("/tokenize", {"content": [1, "a", 10**30]}, [])
 @example("/detokenize", {"tokens": [-1]}, [])

@@ -107,5 +107,5 @@ def _response_format(body: Mapping[str, Any]) -> None:
         return
     if wanted in ("json_object", "json_schema"):
         raise fields.refuse("response_format", f'answers of the type "{wanted}" are not supported yet')
-    got = wanted if isinstance(wanted, str) else fields.shown(wanted)
+    got = fields.shown(wanted)[1:-1] if isinstance(wanted, str) else fields.shown(wanted)
     raise RequestError(f'response_format type must be one of "text" or "json_object", but got: {got}')

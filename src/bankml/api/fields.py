@@ -4,6 +4,7 @@
 written as the client would write it.
 """
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,9 +20,9 @@ def refuse(path: str, why: str) -> RequestError:
 
 
 def shown(value: object) -> str:
-    """`value` short enough to stand in a sentence; never more than a glimpse of what a person wrote."""
+    """`value` short and on one line, to stand in a sentence; never more than a glimpse of what a person wrote."""
     if isinstance(value, str):
-        return f'"{value}"' if len(value) <= 40 else f'"{value[:40]}…"'
+        return json.dumps(value if len(value) <= 40 else value[:40] + "…", ensure_ascii=False)
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return str(value)
     return {True: "true", False: "false"}[value] if isinstance(value, bool) else kind(value)

@@ -7,6 +7,7 @@ U+FFFD; at most MAX_DEPTH levels.
 
 import json
 import math
+import re
 from typing import Any, NoReturn
 
 from bankml.errors import RequestError
@@ -16,6 +17,8 @@ MAX_DEPTH = 128
 
 MAX_INTEGER_DIGITS = 20
 """An integer of more characters is read as a float, as it is outside 64 bits anyway."""
+
+SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 BYTE_ORDER_MARKS = {b"\xef\xbb\xbf": "UTF-8", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
 
@@ -51,8 +54,9 @@ def read_json(body: bytes) -> Any:
         raise RequestError(f"the body is not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from None
     except RecursionError:
         raise _too_deep() from None
-    brackets = body.count(b"[") + body.count(b"{")
-    return _tidy(value, 0) if brackets > MAX_DEPTH or b"\\u" in body else value
+    if body.count(b"[") + body.count(b"{") > MAX_DEPTH:
+        _check_depth(value)
+    return _without_surrogates(value) if SURROGATE_ESCAPE.search(body) else value
 
 
 def read_object(body: bytes) -> dict[str, Any]:
@@ -83,17 +87,25 @@ def _too_deep() -> RequestError:
     return RequestError(f"the body's arrays and objects are nested deeper than {MAX_DEPTH} levels")
 
 
-def _tidy(value: Any, depth: int) -> Any:
-    """`value` with its lone surrogates replaced, all the way down. `depth` levels are around it."""
+def _check_depth(value: Any) -> None:
+    """Level by level, so that what is checked cannot make the check itself run deep."""
+    level = [value] if isinstance(value, (list, dict)) else []
+    for _ in range(MAX_DEPTH):
+        inside = (one.values() if isinstance(one, dict) else one for one in level)
+        level = [part for parts in inside for part in parts if isinstance(part, (list, dict))]
+    if level:
+        raise _too_deep()
+
+
+def _without_surrogates(value: Any) -> Any:
+    """`value` with U+FFFD for each lone surrogate in its texts and keys. Its depth has been checked."""
     if isinstance(value, str):
         return _whole(value)
-    if not isinstance(value, (list, dict)):
-        return value
-    if depth == MAX_DEPTH:
-        raise _too_deep()
     if isinstance(value, list):
-        return [_tidy(item, depth + 1) for item in value]
-    return {_whole(key): _tidy(item, depth + 1) for key, item in value.items()}
+        return [_without_surrogates(item) for item in value]
+    if isinstance(value, dict):
+        return {_whole(key): _without_surrogates(item) for key, item in value.items()}
+    return value
 
 
 def _whole(text: str) -> str:
