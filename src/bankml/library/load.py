@@ -11,9 +11,9 @@ from bankml.library.resident import Resident
 from bankml.model.model import Model
 from bankml.receipt.receipt import Provenance
 from bankml.sampling.chain import Sampler
+from bankml.sampling.lexicon import Lexicon
 from bankml.sampling.parameters import SamplingParams, model_defaults
 from bankml.sampling.request import from_request
-from bankml.sampling.vocabulary import Vocabulary
 from bankml.text.messages import conversation
 from bankml.text.pieces import TextStream
 from bankml.text.template import ChatTemplate
@@ -37,7 +37,7 @@ def load(verified: Verified, n_ctx: int, threads: int | None = None) -> Resident
         raise Refused(f"{NOT_PLAYED}: tokenizer.chat_template is missing, or is no text")
     template = ChatTemplate(source, tokenizer.bos_text, tokenizer.eos_text)
     defaults = model_defaults(verified.header.metadata)
-    vocabulary = Vocabulary(
+    lexicon = Lexicon(
         tokenizer.n_vocab,
         lambda text: tokenizer.encode(text, parse_special=False),
         lambda: [tokenizer.spelling(token) for token in range(tokenizer.n_vocab)],
@@ -51,20 +51,20 @@ def load(verified: Verified, n_ctx: int, threads: int | None = None) -> Resident
         bos=tokenizer.bos_text,
         eos=tokenizer.eos_text,
         prompt=lambda body: template.prompt(conversation(body)),
-        sampler=lambda body: sampler(body, defaults, vocabulary),
+        sampler=lambda body: sampler(body, defaults, lexicon),
         text_pieces=TextStream,
         sampling_defaults=as_props(defaults),
         engine=Engine(Model.open(verified, n_ctx, threads), tokenizer),
     )
 
 
-def sampler(body: Mapping[str, Any], defaults: SamplingParams, vocabulary: Vocabulary) -> Sampler:
+def sampler(body: Mapping[str, Any], defaults: SamplingParams, lexicon: Lexicon) -> Sampler:
     """The chain a request asks for. Raises RequestError where it asks for what cannot be."""
-    params = from_request(body, defaults, vocabulary)
+    params = from_request(body, defaults, lexicon)
     if params.n_probs:
         field = "logprobs" if body.get("n_probs") is None else "n_probs"
         raise RequestError(f"Field '{field}': the tokens' probabilities are not given yet")
-    return Sampler(params, vocabulary)
+    return Sampler(params, lexicon)
 
 
 def as_props(defaults: SamplingParams) -> dict[str, object]:
