@@ -1,0 +1,111 @@
+"""The body of `POST /v1/chat/completions`: what is asked, checked before any token is computed.
+
+Fields that nobody knows are ignored, as in llama-server. Fields that are known and would change the answer, but are not
+done here, are refused by name: see REFUSED. The messages are the text room's to read, sampling parameters sampling's.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from bankml.api import fields
+from bankml.api.json_in import read_json
+from bankml.engine.completion import UNLIMITED
+from bankml.errors import RequestError
+
+MAX_TOKENS_FIELDS = ("n_predict", "max_completion_tokens", "max_tokens")
+"""The same limit by three names; the first that is there counts, as in llama-server."""
+
+REFUSED: dict[str, tuple[tuple[object, ...], str]] = {
+    "functions": (([],), "functions are not supported"),
+    "function_call": (("none", "auto"), "functions are not supported"),
+    "json_schema": ((), "answers held to a JSON schema are not supported yet"),
+    "grammar": (("",), "answers held to a grammar are not supported yet"),
+    "lora": (([],), "LoRA adapters are not supported"),
+    "reasoning_format": (("none", "auto"), "thinking is switched off on this server"),
+    "n_indent": ((0,), "indentation limits are not supported"),
+    "t_max_predict_ms": ((-1, 0), "time limits are not supported"),
+    "n_cache_reuse": ((0,), "reuse of shifted chunks of the cache is not supported"),
+    "response_fields": (([],), "choosing the fields of the answer is not supported"),
+    "audio": ((), "audio is not supported"),
+    "modalities": ((["text"],), "only text is supported"),
+}
+"""Known fields that would change the answer: the values that leave it as it is, and why any other is refused."""
+
+
+@dataclass(frozen=True)
+class ChatRequest:
+    """One chat request, checked. `model` None means the startup model.
+
+    `body` is for the rooms that read their own fields of it: text its messages, sampling its parameters.
+    """
+
+    body: Mapping[str, Any]
+    model: str | None
+    stream: bool
+    include_usage: bool
+    max_tokens: int
+    stop: tuple[str, ...]
+    cache_prompt: bool
+
+
+def read_chat(body: bytes) -> ChatRequest:
+    """Reads a request's body. Raises RequestError with one sentence: the field, what is allowed and what came."""
+    value = read_json(body)
+    if isinstance(value, list):
+        raise RequestError("'messages' is required")
+    if not isinstance(value, dict):
+        raise RequestError("the body must be a JSON object with 'messages'")
+    return chat_request(value)
+
+
+def chat_request(body: Mapping[str, Any]) -> ChatRequest:
+    """The request in `body`, an object already."""
+    _response_format(body)
+    for name, (harmless, why) in REFUSED.items():
+        value = body.get(name)
+        if value is not None and not any(type(value) is type(one) and value == one for one in harmless):
+            raise fields.refuse(name, f"{why} (got {fields.shown(value)})")
+    fields.integer(body, ("n_cmpl", "n"), 1, 1, 1)
+    return ChatRequest(
+        body=body,
+        model=fields.string(body, "model"),
+        stream=fields.boolean(body, "stream", False),
+        include_usage=fields.boolean(
+            fields.mapping(body, "stream_options"), "include_usage", False, "stream_options.include_usage"
+        ),
+        max_tokens=fields.integer(body, MAX_TOKENS_FIELDS, UNLIMITED, UNLIMITED, fields.INT32_MAX),
+        stop=stop_strings(body),
+        cache_prompt=fields.boolean(body, "cache_prompt", True),
+    )
+
+
+def stop_strings(body: Mapping[str, Any]) -> tuple[str, ...]:
+    """`stop`: a string or an array of strings, none of them empty.
+
+    A number there is taken as no stop string, as llama-server takes it; anything else is refused.
+    """
+    stop = body.get("stop")
+    if stop is None or (isinstance(stop, (int, float)) and not isinstance(stop, bool)):
+        return ()
+    if isinstance(stop, str):
+        if not stop:
+            raise fields.refuse("stop", "expected a string that is not empty")
+        return (stop,)
+    if not isinstance(stop, list):
+        raise fields.refuse("stop", f"expected a string or an array of strings, but got {fields.shown(stop)}")
+    for i, one in enumerate(stop):
+        if not isinstance(one, str) or not one:
+            what = "an empty string" if one == "" else fields.shown(one)
+            raise fields.refuse(f"stop[{i}]", f"expected a string that is not empty, but got {what}")
+    return tuple(stop)
+
+
+def _response_format(body: Mapping[str, Any]) -> None:
+    wanted = fields.mapping(body, "response_format").get("type")
+    if wanted is None or wanted in ("", "text"):
+        return
+    if wanted in ("json_object", "json_schema"):
+        raise fields.refuse("response_format", f'answers of the type "{wanted}" are not supported yet')
+    got = fields.shown(wanted)[1:-1] if isinstance(wanted, str) else fields.shown(wanted)
+    raise RequestError(f'response_format type must be one of "text" or "json_object", but got: {got}')

@@ -1,0 +1,25 @@
+"""JSON as it goes out: UTF-8, ", " and ": " between parts, nothing escaped that need not be.
+
+Hashes are taken over some of these bytes, so there is one writer. The values come from this program: NaN in them is a
+defect and raises ValueError; a lone surrogate cannot be written in UTF-8 and becomes U+FFFD.
+"""
+
+import json
+from collections.abc import Mapping
+
+
+def written(value: object) -> bytes:
+    """`value` as JSON."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode("utf-8")
+
+
+def event(value: Mapping[str, object]) -> bytes:
+    """`value` as one server-sent event."""
+    return b"data: " + written(value) + b"\n\n"
+
+
+DONE = b"data: [DONE]\n\n"

@@ -1,0 +1,108 @@
+"""llama-server's other endpoints: what the model is, and text to tokens, tokens to text, messages to prompt."""
+
+from bankml import __version__
+from bankml.api import fields
+from bankml.api.chat_request import chat_request
+from bankml.api.json_in import read_object
+from bankml.errors import RequestError
+from bankml.library.resident import Library, Resident, names
+
+Json = dict[str, object]
+
+
+def health(library: Library) -> Json:
+    return {"status": "ok"}
+
+
+def props(library: Library) -> Json:
+    """What llama-server says of the model and its defaults; of the model's path only the file's name."""
+    resident = library.startup
+    return {
+        "default_generation_settings": {"params": dict(resident.sampling_defaults), "n_ctx": resident.n_ctx},
+        "total_slots": 1,
+        "model_alias": resident.name,
+        "model_path": resident.path.name,
+        "modalities": {"vision": False, "video": False, "audio": False},
+        "chat_template": resident.template,
+        "bos_token": resident.bos,
+        "eos_token": resident.eos,
+        "build_info": f"bankml-{__version__}",
+        "is_sleeping": False,
+    }
+
+
+def models(library: Library) -> Json:
+    """OpenAI's list of models, each with llama-server's `meta`."""
+    return {"object": "list", "data": [_model(library.startup)]}
+
+
+def _model(resident: Resident) -> Json:
+    architecture = resident.metadata.get("general.architecture", "")
+    return {
+        "id": resident.name,
+        "aliases": list(names(resident.path)[1:]),
+        "object": "model",
+        "created": int(resident.verified.verified_at),
+        "owned_by": "bankml",
+        "meta": {
+            "n_vocab": resident.tokens.n_vocab,
+            "n_ctx": resident.n_ctx,
+            "n_ctx_train": resident.metadata.get(f"{architecture}.context_length"),
+            "n_embd": resident.metadata.get(f"{architecture}.embedding_length"),
+            "sha256": resident.provenance.model_sha256,
+        },
+    }
+
+
+def tokenize(library: Library, body: bytes) -> Json:
+    """`content`, a string or an array of strings and token ids, as tokens. `add_special` adds none for these models."""
+    request = read_object(body)
+    fields.boolean(request, "add_special", False)
+    parse_special = fields.boolean(request, "parse_special", True)
+    with_pieces = fields.boolean(request, "with_pieces", False)
+    resident = library.startup
+    content = request.get("content", [])
+    if not isinstance(content, (str, list)):
+        raise fields.refuse("content", f"expected a string or an array, but got {fields.shown(content)}")
+    tokens: list[int] = []
+    for i, part in enumerate([content] if isinstance(content, str) else content):
+        if isinstance(part, str):
+            tokens += resident.tokens.encode(part, parse_special=parse_special)
+        else:
+            tokens.append(_token(resident, part, f"content[{i}]"))
+    if not with_pieces:
+        return {"tokens": tokens}
+    return {"tokens": [{"id": token, "piece": _piece(resident.tokens.spelling(token))} for token in tokens]}
+
+
+def detokenize(library: Library, body: bytes) -> Json:
+    """`tokens` as text, control tokens spelled out; bytes that are not UTF-8 become U+FFFD."""
+    request = read_object(body)
+    resident = library.startup
+    tokens = request.get("tokens", [])
+    if not isinstance(tokens, list):
+        raise fields.refuse("tokens", f"expected an array of token ids, but got {fields.shown(tokens)}")
+    ids = [_token(resident, token, f"tokens[{i}]") for i, token in enumerate(tokens)]
+    return {"content": b"".join(map(resident.tokens.spelling, ids)).decode("utf-8", "replace")}
+
+
+def apply_template(library: Library, body: bytes) -> Json:
+    """The prompt that `/v1/chat/completions` would complete for the same body."""
+    chat = chat_request(read_object(body))
+    return {"prompt": library.resolve(chat.model).prompt(chat.body).text}
+
+
+def _token(resident: Resident, value: object, path: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise fields.refuse(path, f"expected a token id, but got {fields.shown(value)}")
+    if not 0 <= value < resident.tokens.n_vocab:
+        raise RequestError(f"Field '{path}': token ids are from 0 to {resident.tokens.n_vocab - 1}, but got {value}")
+    return value
+
+
+def _piece(piece: bytes) -> str | list[int]:
+    """Text where the bytes are whole UTF-8, and the bytes where not."""
+    try:
+        return piece.decode("utf-8")
+    except UnicodeDecodeError:
+        return list(piece)

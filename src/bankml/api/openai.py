@@ -1,0 +1,170 @@
+"""OpenAI's chat API as llama-server speaks it, with a receipt: one stream of Steps, written whole or as events."""
+
+import secrets
+import string
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from bankml import __version__
+from bankml.api.exchange import EVENT_STREAM, Reply
+from bankml.api.json_out import DONE, event, written
+from bankml.api.refusals import error_object
+from bankml.engine.completion import Finish, Progress, Step
+from bankml.engine.queue import Cancelled
+from bankml.errors import Busy
+from bankml.receipt.check import RECEIPT_KEY
+
+FINGERPRINT = f"bankml-{__version__}"
+ID_LETTERS = string.ascii_letters + string.digits
+
+Json = dict[str, object]
+
+
+def completion_id() -> str:
+    return "chatcmpl-" + "".join(secrets.choice(ID_LETTERS) for _ in range(32))
+
+
+@dataclass(frozen=True)
+class Head:
+    """What every object of one answer has in common."""
+
+    model: str
+    id: str = field(default_factory=completion_id)
+    created: int = field(default_factory=lambda: int(time.time()))
+
+    def around(self, choices: list[Json], kind: str) -> Json:
+        return {
+            "choices": choices,
+            "created": self.created,
+            "model": self.model,
+            "system_fingerprint": FINGERPRINT,
+            "object": kind,
+            "id": self.id,
+        }
+
+
+def usage(progress: Progress) -> Json:
+    return {
+        "completion_tokens": progress.completion_tokens,
+        "prompt_tokens": progress.prompt_tokens,
+        "total_tokens": progress.completion_tokens + progress.prompt_tokens,
+        "prompt_tokens_details": {"cached_tokens": progress.cached_tokens},
+    }
+
+
+def timings(progress: Progress) -> Json:
+    """llama-server's `timings`. A rate is null when its count or its time is 0.
+
+    The generation's counts the forward passes that its time was spent on, one fewer than the tokens.
+    """
+    return {
+        "cache_n": progress.cached_tokens,
+        "prompt_n": progress.computed_tokens,
+        "prompt_ms": round(progress.prompt_ms, 3),
+        "prompt_per_second": _rate(progress.computed_tokens, progress.prompt_ms),
+        "predicted_n": progress.completion_tokens,
+        "predicted_ms": round(progress.predicted_ms, 3),
+        "predicted_per_second": _rate(progress.decode_steps, progress.predicted_ms),
+    }
+
+
+def _rate(count: int, ms: float) -> float | None:
+    return count * 1000 / ms if count > 0 and ms > 0 else None
+
+
+def _gone(reply: Reply) -> None:
+    error = Busy("the server is stopping, or the client hung up; this request was not answered")
+    reply.whole(error.status, written(error_object(error)))
+
+
+class Writer(Protocol):
+    """Where the Steps of one answer go. `step` and `end` raise Cancelled when nobody reads any more."""
+
+    def begin(self, prefill: str) -> str:
+        """The conversation brought the answer's beginning along; returns how much of it is sent with the answer."""
+
+    def step(self, step: Step) -> None: ...
+
+    def end(self, last: Step, receipt: Mapping[str, object]) -> None: ...
+
+    def abandon(self) -> None:
+        """There will be no answer: the client left (and reads nothing) or the server is stopping. A stream that has
+        begun just breaks off, so that nobody takes it for complete."""
+
+
+class WholeWriter:
+    """The answer as one object, when it is complete."""
+
+    def __init__(self, head: Head, reply: Reply) -> None:
+        self._head = head
+        self._reply = reply
+        self._text: list[str] = []
+
+    def begin(self, prefill: str) -> str:
+        self._text.append(prefill)
+        return prefill
+
+    def step(self, step: Step) -> None:
+        self._text.append(step.text)
+
+    def end(self, last: Step, receipt: Mapping[str, object]) -> None:
+        message = {"role": "assistant", "content": "".join(self._text)}
+        choice: Json = {"finish_reason": last.finish, "index": 0, "message": message}
+        answer = self._head.around([choice], "chat.completion")
+        answer |= {"usage": usage(last.progress), "timings": timings(last.progress), RECEIPT_KEY: receipt}
+        self._reply.whole(200, written(answer))
+
+    def abandon(self) -> None:
+        _gone(self._reply)
+
+
+class StreamWriter:
+    """The answer as server-sent events, a chunk for every Step that released text.
+
+    A plain stream has no role delta. The last chunk has the usage and the timings: the one with the finish reason, or,
+    with `stream_options.include_usage`, the one without choices that OpenAI puts after it. Then the receipt, [DONE].
+    """
+
+    def __init__(self, head: Head, reply: Reply, include_usage: bool) -> None:
+        self._head = head
+        self._reply = reply
+        self._include_usage = include_usage
+        self._started = False
+
+    def begin(self, prefill: str) -> str:
+        """Nothing: as in llama-server, a stream has only what is new."""
+        return ""
+
+    def step(self, step: Step) -> None:
+        if not self._started:
+            self._started = True
+            self._reply.start(200, EVENT_STREAM)
+        if step.text:
+            self._send(event(self._chunk([self._choice({"content": step.text}, None)])))
+
+    def end(self, last: Step, receipt: Mapping[str, object]) -> None:
+        ending = [self._chunk([self._choice({}, last.finish)])]
+        if self._include_usage:
+            ending.append(self._chunk([]))
+        ending[-1] |= {"usage": usage(last.progress), "timings": timings(last.progress)}
+        for chunk in ending:
+            self._send(event(chunk))
+        self._send(event({RECEIPT_KEY: receipt}))
+        self._send(DONE)
+        self._reply.finish()
+
+    def abandon(self) -> None:
+        if not self._started:
+            _gone(self._reply)
+
+    def _choice(self, delta: Json, finish: Finish | None) -> Json:
+        return {"finish_reason": finish, "index": 0, "delta": delta}
+
+    def _chunk(self, choices: list[Json]) -> Json:
+        return self._head.around(choices, "chat.completion.chunk")
+
+    def _send(self, data: bytes) -> None:
+        if not self._reply.write(data):
+            raise Cancelled

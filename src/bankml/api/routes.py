@@ -1,0 +1,142 @@
+"""Which address answers which path and method, and what every refusal looks like."""
+
+import logging
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from bankml.api import llama_server, status
+from bankml.api.chat import chat_completions
+from bankml.api.exchange import JSON, Headers, LogLine, Reply, Request
+from bankml.api.json_out import event, written
+from bankml.api.refusals import error_object
+from bankml.errors import BankmlError, MethodNotAllowed, NotFound
+from bankml.library.resident import Library
+
+if TYPE_CHECKING:
+    from bankml.gate.verify import Verified
+
+Json = dict[str, object]
+Handler = Callable[[Library, Request, Reply], LogLine]
+
+log = logging.getLogger("bankml.api")
+
+
+def looking(answer: Callable[[Library], Json]) -> Handler:
+    """A handler for a question without a body."""
+
+    def handler(library: Library, request: Request, reply: Reply) -> LogLine:
+        reply.whole(200, written(answer(library)))
+        return LogLine(200)
+
+    return handler
+
+
+def working(answer: Callable[[Library, bytes], Json]) -> Handler:
+    """A handler for a JSON body that the verified file's own header answers."""
+
+    def handler(library: Library, request: Request, reply: Reply) -> LogLine:
+        library.startup.check_unchanged()
+        reply.whole(200, written(answer(library, request.body)))
+        return LogLine(200)
+
+    return handler
+
+
+BOTH: Mapping[str, Mapping[str, Handler]] = {
+    "/bankml": {"GET": looking(status.bankml)},
+    "/health": {"GET": looking(llama_server.health)},
+    "/v1/health": {"GET": looking(llama_server.health)},
+    "/props": {"GET": looking(llama_server.props)},
+    "/models": {"GET": looking(llama_server.models)},
+    "/v1/models": {"GET": looking(llama_server.models)},
+    "/chat/completions": {"POST": chat_completions},
+    "/v1/chat/completions": {"POST": chat_completions},
+    "/tokenize": {"POST": working(llama_server.tokenize)},
+    "/detokenize": {"POST": working(llama_server.detokenize)},
+    "/apply-template": {"POST": working(llama_server.apply_template)},
+}
+"""What both addresses answer. A path that answers GET answers HEAD."""
+
+ROUTES: Mapping[Literal["gateway", "engine"], Mapping[str, Mapping[str, Handler]]] = {"gateway": BOTH, "engine": BOTH}
+
+
+def find(request: Request) -> Handler:
+    """The handler of a request. Raises NotFound or MethodNotAllowed."""
+    methods = ROUTES[request.address].get(request.path)
+    if methods is None:
+        raise NotFound("there is nothing at this path; GET /bankml says what this server is")
+    handler = methods.get("GET" if request.method == "HEAD" else request.method)
+    if handler is None:
+        raise MethodNotAllowed(f"{request.path} answers {' and '.join(allowed(methods))} only")
+    return handler
+
+
+def allowed(methods: Mapping[str, Handler]) -> list[str]:
+    return [*methods, *(["HEAD"] if "GET" in methods else [])]
+
+
+@dataclass
+class Started:
+    """A reply that knows whether a streamed answer has begun, for then its status is settled."""
+
+    reply: Reply
+    started: bool = False
+
+    def whole(self, status: int, body: bytes, content_type: str = JSON, headers: Headers = ()) -> None:
+        self.reply.whole(status, body, content_type, headers)
+
+    def start(self, status: int, content_type: str) -> None:
+        self.started = True
+        self.reply.start(status, content_type)
+
+    def write(self, data: bytes) -> bool:
+        return self.reply.write(data)
+
+    def finish(self) -> None:
+        self.reply.finish()
+
+    def cancelled(self) -> bool:
+        return self.reply.cancelled()
+
+
+def build_application(verified: "Verified", n_ctx: int, threads: int | None = None) -> "Application":
+    """The application that answers with the verified file, loaded with a context of `n_ctx` tokens.
+
+    Raises Refused for a model that is not played.
+    """
+    from bankml.library.load import load
+
+    return Application(Library(load(verified, n_ctx, threads)))
+
+
+class Application:
+    """Answers requests with the models of `library`; any number of threads may call it."""
+
+    def __init__(self, library: Library) -> None:
+        self._library = library
+
+    def answer(self, request: Request, reply: Reply) -> LogLine:
+        """Answers `request` through `reply`. Whatever goes wrong becomes an answer, or an event once one has begun."""
+        outgoing = Started(reply)
+        try:
+            return find(request)(self._library, request, outgoing)
+        except BankmlError as error:
+            return self._refuse(error, request, outgoing)
+        except Exception as error:
+            # A defect here. The message may quote what a person wrote, so only its type and its place are logged.
+            log.error("%s\n%s", type(error).__name__, "".join(traceback.format_tb(error.__traceback__)))
+            return self._refuse(BankmlError("the server failed at this request; its log says where"), request, outgoing)
+
+    def _refuse(self, error: BankmlError, request: Request, outgoing: Started) -> LogLine:
+        body = error_object(error)
+        if outgoing.started:
+            outgoing.write(event(body))
+            outgoing.finish()
+            return LogLine(200, note=f"broken off: {error.kind}")
+        headers: Headers = ()
+        if isinstance(error, MethodNotAllowed):
+            headers = (("Allow", ", ".join(allowed(ROUTES[request.address][request.path]))),)
+        outgoing.whole(error.status, written(body), JSON, headers)
+        return LogLine(error.status, note=error.kind)

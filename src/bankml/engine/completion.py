@@ -1,0 +1,159 @@
+"""The one function that knows the order: slot, forward pass, sampler, text, and when to stop."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from bankml import __version__
+from bankml.engine.parts import ForwardPass, TextPieces, TokenSampler, Vocabulary
+from bankml.engine.queue import Cancelled, FifoLock
+from bankml.engine.slot import Slot
+from bankml.errors import ContextExceeded
+
+ENGINE = f"bankml-native {__version__}"
+"""The engine's name, as receipts give it: the arithmetic is this project's own forward pass."""
+
+MICRO_BATCH = 512
+"""Tokens of one forward pass at most; fixed, because the attention kernels' bits depend on it."""
+
+UNLIMITED = -1
+
+Finish = Literal["stop", "length"]
+
+
+@dataclass(frozen=True)
+class Engine:
+    """What computes: a model, the tokens its cache holds, the pieces of its vocabulary, and the line before them.
+
+    Whoever computes holds the turn of `queue`.
+    """
+
+    model: ForwardPass
+    vocabulary: Vocabulary
+    slot: Slot = field(default_factory=Slot)
+    queue: FifoLock = field(default_factory=FifoLock)
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is to be completed. `max_tokens` is UNLIMITED or a count; 0 gives one token, as in llama-server."""
+
+    prompt: Sequence[int]
+    max_tokens: int = UNLIMITED
+    cache_prompt: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Counts so far, and the moments they came (seconds of the clock): `started` is when computing the prompt began."""
+
+    prompt_tokens: int
+    cached_tokens: int
+    completion_tokens: int
+    started: float
+    first_token: float
+    last_token: float
+
+    @property
+    def computed_tokens(self) -> int:
+        """The prompt's tokens that were not in the cache."""
+        return self.prompt_tokens - self.cached_tokens
+
+    @property
+    def prompt_ms(self) -> float:
+        """From the start to the first token, which the prompt's own logits give."""
+        return (self.first_token - self.started) * 1000
+
+    @property
+    def predicted_ms(self) -> float:
+        """From the first token to the last."""
+        return (self.last_token - self.first_token) * 1000
+
+    @property
+    def decode_steps(self) -> int:
+        """The forward passes of `predicted_ms`: one fewer than the tokens, since the first came with the prompt."""
+        return self.completion_tokens - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One token of the answer: the text it released (often none, or that of several); on the last, the reason."""
+
+    token: int
+    text: str
+    finish: Finish | None
+    progress: Progress
+
+
+def fits(n_prompt_tokens: int, n_ctx: int) -> None:
+    """Raises ContextExceeded, in llama-server's words, unless the prompt leaves room for one token."""
+    if n_prompt_tokens >= n_ctx:
+        sizes = f"request ({n_prompt_tokens} tokens) exceeds the available context size ({n_ctx} tokens)"
+        raise ContextExceeded(f"{sizes}, try increasing it", n_prompt_tokens, n_ctx)
+
+
+def complete(
+    job: Job,
+    engine: Engine,
+    sampler: TokenSampler,
+    pieces: TextPieces,
+    *,
+    cancelled: Callable[[], bool] = lambda: False,
+    clock: Callable[[], float] = time.monotonic,
+) -> Iterator[Step]:
+    """Yields the answer token by token; the last Step has `finish`. The caller holds the engine's turn throughout.
+
+    `cancelled` is asked between tokens and between micro-batches; Cancelled is raised when it says yes. Whatever ends
+    it, the slot afterwards tells truly what the cache holds. Raises ContextExceeded before anything is computed.
+    """
+    model, slot, vocabulary = engine.model, engine.slot, engine.vocabulary
+    fits(len(job.prompt), model.n_ctx)
+    started = clock()
+    sampler.accept_all(job.prompt)
+    cached = slot.begin(job.prompt, job.cache_prompt)
+    _compute_prompt(job.prompt, model, slot, cancelled)
+    count, first = 0, 0.0
+    while True:
+        token = sampler.sample(model.logits)
+        sampler.accept(token)
+        now = clock()
+        count += 1
+        first = first if count > 1 else now
+        text = pieces.push(vocabulary.piece(token))
+        full = len(slot) + 1 >= model.n_ctx
+        spent = job.max_tokens != UNLIMITED and count >= job.max_tokens
+        finish = _finish(vocabulary.is_end_of_generation(token), full, pieces.stopped, spent)
+        if finish is not None and not pieces.stopped:
+            text += pieces.finish()
+        yield Step(token, text, finish, Progress(len(job.prompt), cached, count, started, first, now))
+        if finish is not None:
+            return
+        if cancelled():
+            raise Cancelled
+        model.forward([token], len(slot), logits=True)
+        slot.extend([token])
+
+
+def _compute_prompt(prompt: Sequence[int], model: ForwardPass, slot: Slot, cancelled: Callable[[], bool]) -> None:
+    while len(slot) < len(prompt):
+        if cancelled():
+            raise Cancelled
+        batch = list(prompt[len(slot) : len(slot) + MICRO_BATCH])
+        model.forward(batch, len(slot), logits=len(slot) + len(batch) == len(prompt))
+        slot.extend(batch)
+
+
+def _finish(end: bool, full: bool, stopped: bool, spent: bool) -> Finish | None:
+    """Whether and why the answer ends: end-of-generation token, full context, stop string, token limit.
+
+    The order is llama-server's: a full context makes even a stop string found with it "length", an end-of-generation
+    token outdoes both, and the token limit counts only when nothing else ended the answer.
+    """
+    if end:
+        return "stop"
+    if full:
+        return "length"
+    if stopped:
+        return "stop"
+    return "length" if spent else None

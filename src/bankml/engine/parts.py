@@ -1,0 +1,54 @@
+"""What the engine needs of the rooms below: each as narrow as its use, so that any of them can be another make."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class ForwardPass(Protocol):
+    """The model with its K/V cache of `n_ctx` positions."""
+
+    @property
+    def n_ctx(self) -> int: ...
+
+    @property
+    def logits(self) -> NDArray[np.float32]:
+        """float32 `[n_vocab]`, of the last token of the last `forward` that asked for them; overwritten by the next."""
+
+    def forward(self, tokens: Sequence[int], position: int, logits: bool) -> None:
+        """Computes 1 to 512 tokens whose first stands at `position`, into the cache from there on."""
+
+
+class Vocabulary(Protocol):
+    def piece(self, token: int) -> bytes:
+        """The bytes that `token` adds to an answer; none for a control token."""
+
+    def is_end_of_generation(self, token: int) -> bool: ...
+
+
+class TokenSampler(Protocol):
+    """The sampler chain of one answer, with its history and random generator."""
+
+    def accept_all(self, tokens: Sequence[int]) -> None:
+        """The prompt's tokens, before the first draw."""
+
+    def accept(self, token: int) -> None: ...
+
+    def sample(self, logits: NDArray[np.float32]) -> int: ...
+
+
+class TextPieces(Protocol):
+    """Bytes in, whole UTF-8 text out, held back while a stop string may be forming."""
+
+    def push(self, data: bytes) -> str:
+        """The text that `data` releases. Once `stopped`, what came before the stop string and nothing after."""
+
+    def finish(self) -> str:
+        """What was still held back, when no stop string came; bytes of an incomplete character at the very end are
+        dropped, as in llama-server."""
+
+    @property
+    def stopped(self) -> bool:
+        """Whether a stop string was found."""

@@ -1,0 +1,122 @@
+"""The model that is loaded, and the names under which it may be asked for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from bankml.engine.completion import Engine
+from bankml.engine.parts import TextPieces, TokenSampler, Vocabulary
+from bankml.errors import NotFound
+from bankml.receipt.receipt import Provenance
+
+if TYPE_CHECKING:
+    from bankml.gate.verify import Verified
+
+WEIGHT_TYPE_SUFFIX = re.compile(r"[-_.](?:(?:i|t|p|pt)?q\d+(?:_\w+)?|b?f16|f32|mxfp4)$")
+"""The end of a lower-cased file stem that only says how the weights are stored: `-q1_0`, `.q4_k_m`, `-f16`."""
+
+
+class Prompt(Protocol):
+    """What the model continues, and the beginning of the answer that the conversation brought along (often none)."""
+
+    @property
+    def text(self) -> str: ...
+
+    @property
+    def prefill(self) -> str: ...
+
+
+class Tokens(Vocabulary, Protocol):
+    """The tokenizer: what the engine needs of it, and text to tokens."""
+
+    @property
+    def n_vocab(self) -> int: ...
+
+    def encode(self, text: str, parse_special: bool = True) -> list[int]: ...
+
+    def spelling(self, token: int) -> bytes:
+        """What `token` stands for, control tokens included."""
+
+
+@dataclass(frozen=True)
+class Resident:
+    """One loaded model and all that is needed to answer with it.
+
+    `prompt` makes the prompt of a chat request's body; a RequestError says what is wrong with its messages. `sampler`
+    builds the chain that such a body asks for, over the model's own defaults; a RequestError says what cannot be.
+    `sampling_defaults` are the fields of a request that asks for nothing, by llama-server's names. `bos` and `eos` are
+    the texts of those tokens, empty where there is none.
+    """
+
+    verified: Verified
+    provenance: Provenance
+    engine: Engine
+    tokens: Tokens
+    template: str
+    bos: str
+    eos: str
+    prompt: Callable[[Mapping[str, Any]], Prompt]
+    sampler: Callable[[Mapping[str, Any]], TokenSampler]
+    text_pieces: Callable[[Sequence[str]], TextPieces]
+    sampling_defaults: Mapping[str, object]
+
+    @property
+    def n_ctx(self) -> int:
+        return self.engine.model.n_ctx
+
+    @property
+    def path(self) -> Path:
+        return Path(self.verified.path)
+
+    @property
+    def name(self) -> str:
+        """The file's stem, lower-cased."""
+        return self.path.stem.lower()
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        """The header's key-value pairs."""
+        metadata: Mapping[str, Any] = self.verified.header.metadata
+        return metadata
+
+    def check_unchanged(self) -> None:
+        """Raises ModelChanged when the file is no longer the one that was verified. Asked before every answer."""
+        self.verified.check_unchanged()
+
+
+def names(path: Path) -> tuple[str, ...]:
+    """Every name of the model in `path`, its own first: the stem, the file name, the stem without its weight type.
+
+    All are lower case, and each but the file's may carry Ollama's `:latest`.
+    """
+    stem = path.stem.lower()
+    short = WEIGHT_TYPE_SUFFIX.sub("", stem) or stem
+    bare = (stem,) if short == stem else (stem, short)
+    return (*bare, *(f"{name}:latest" for name in bare), path.name.lower())
+
+
+class Library:
+    """The models that may be asked for by name: the one that was verified when the server started."""
+
+    def __init__(self, startup: Resident) -> None:
+        self._startup = startup
+
+    @property
+    def startup(self) -> Resident:
+        return self._startup
+
+    def resolve(self, name: str | None) -> Resident:
+        """The model called `name`, in any case; no name means the startup model. Raises NotFound for another's name."""
+        if name is None or name.lower() in names(self._startup.path):
+            return self._startup
+        raise NotFound(
+            f"Field 'model': there is no model {_quoted(name)} here; this server answers as {self.startup.name!r}"
+        )
+
+
+def _quoted(name: str) -> str:
+    return repr(name if len(name) <= 80 else name[:80] + "…")

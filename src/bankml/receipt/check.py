@@ -1,0 +1,86 @@
+"""Does a receipt fit the request that was sent and the answer that came? Both hashes are computed anew from the bytes.
+
+Nothing here trusts the answer: it may be damaged, cut short or not an answer at all. What is wrong is said in
+sentences, never raised.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from bankml.receipt.receipt import sha256_hex
+
+RECEIPT_KEY = "bankml_receipt"
+
+
+@dataclass(frozen=True)
+class Checked:
+    """The receipt and the text found in an answer, and every reason to doubt them (none: they fit)."""
+
+    receipt: Mapping[str, object] | None
+    text: str
+    problems: tuple[str, ...]
+
+    @property
+    def ok(self) -> bool:
+        return not self.problems
+
+
+def check(request_body: bytes, answer: bytes) -> Checked:
+    """Checks an answer of `/v1/chat/completions`, a JSON object or a stream of events, against its request's body."""
+    try:
+        objects = _objects(answer)
+    except ValueError as error:
+        return Checked(None, "", (f"the answer cannot be read: {error}",))
+    text = "".join(_texts(objects))
+    receipts = [found[RECEIPT_KEY] for found in objects if RECEIPT_KEY in found]
+    if len(receipts) != 1 or not isinstance(receipts[0], dict):
+        return Checked(None, text, (f"the answer carries {len(receipts)} receipts, not one",))
+    receipt = receipts[0]
+    problems = [
+        problem
+        for problem in (
+            _differs("response_sha256", receipt, "the answer's text", text.encode("utf-8", "surrogatepass")),
+            _differs("request_sha256", receipt, "the request's body", request_body),
+        )
+        if problem
+    ]
+    return Checked(receipt, text, tuple(problems))
+
+
+def _differs(field: str, receipt: Mapping[str, object], what: str, data: bytes) -> str | None:
+    said, is_really = receipt.get(field), sha256_hex(data)
+    return None if said == is_really else f"{field} is {said}, but the sha256 of {what} is {is_really}"
+
+
+def _objects(answer: bytes) -> list[dict[str, object]]:
+    """The JSON objects of an answer: the one it is, or one for each event of a stream that reached its end."""
+    body = answer.decode("utf-8")
+    if body.lstrip().startswith("{"):
+        return [_object(body)]
+    events = [line.removeprefix("data:").strip() for line in body.split("\n") if line.startswith("data:")]
+    if not events:
+        raise ValueError("it is neither a JSON object nor a stream of events")
+    if events[-1] != "[DONE]":
+        raise ValueError("the stream ends without data: [DONE]")
+    return [_object(event) for event in events[:-1]]
+
+
+def _object(text: str) -> dict[str, object]:
+    try:
+        value = json.loads(text)
+    except RecursionError:
+        raise ValueError("its JSON is nested too deep") from None
+    if not isinstance(value, dict):
+        raise ValueError("it holds JSON that is not an object")
+    return value
+
+
+def _texts(objects: Iterable[Mapping[str, object]]) -> Iterable[str]:
+    for found in objects:
+        choices = found.get("choices")
+        for choice in choices if isinstance(choices, list) else []:
+            part = choice.get("message", choice.get("delta")) if isinstance(choice, dict) else None
+            content = part.get("content") if isinstance(part, dict) else None
+            if isinstance(content, str):
+                yield content

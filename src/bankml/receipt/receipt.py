@@ -1,0 +1,85 @@
+"""What a receipt is, and how it is made while an answer is being written.
+
+A receipt lets a client check that the text it shows is the text this server computed from the verified file, for the
+request it sent. It is not signed: it proves integrity between a client and its own server, not to a third party.
+"""
+
+import hashlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from bankml import __version__
+
+
+def sha256_hex(data: bytes) -> str:
+    """The sha256 of `data`, 64 lower-case hex digits."""
+    return hashlib.sha256(data).hexdigest()
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Where an answer's tokens come from: the engine's name, the model file's sha256, and what the guard said of it."""
+
+    engine: str
+    model_sha256: str
+    guard: str
+
+
+class Tally:
+    """Gathers what one receipt says: text as it is released, the time of the first token, and the counts at the end.
+
+    `request_body` is the body exactly as it was received. `arrived` is the `time.monotonic()` of the request's first
+    byte; both times of the receipt count from it. The text is hashed as it comes and not kept.
+    """
+
+    def __init__(
+        self,
+        provenance: Provenance,
+        request_body: bytes,
+        arrived: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._provenance = provenance
+        self._request_sha256 = sha256_hex(request_body)
+        self._arrived = arrived
+        self._clock = clock
+        self._first_token: float | None = None
+        self._text = hashlib.sha256()
+
+    def token(self) -> None:
+        """A token was computed; the first one ends the time to the first token, whether or not it released text."""
+        if self._first_token is None:
+            self._first_token = self._clock()
+
+    def text(self, text: str) -> None:
+        """A part of the answer, exactly as it is sent."""
+        self._text.update(text.encode("utf-8"))
+
+    @property
+    def response_sha256(self) -> str:
+        return self._text.hexdigest()
+
+    @property
+    def ttft_ms(self) -> float | None:
+        """Milliseconds from the request's first byte to the first token; None before there is one."""
+        return None if self._first_token is None else self._since_arrival(self._first_token)
+
+    def receipt(self, prompt_tokens: int, completion_tokens: int) -> dict[str, object]:
+        """The receipt, in its fixed field order. Call it when the last of the text has been given to `text`."""
+        return {
+            "bankml": __version__,
+            "engine": self._provenance.engine,
+            "model_sha256": self._provenance.model_sha256,
+            "guard": self._provenance.guard,
+            "prompt_tokens": prompt_tokens,
+            "completion_tokens": completion_tokens,
+            "ttft_ms": self.ttft_ms,
+            "wall_ms": self._since_arrival(self._clock()),
+            "response_sha256": self.response_sha256,
+            "request_sha256": self._request_sha256,
+            "signed": False,
+        }
+
+    def _since_arrival(self, moment: float) -> float:
+        return round((moment - self._arrived) * 1000, 3)

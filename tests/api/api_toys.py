@@ -1,0 +1,121 @@
+"""An application over the toy model, and a reply that keeps in memory what a gateway would send."""
+
+import json
+import time
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+
+from engine_toys import ByteVocabulary, GreedySampler, ToyModel, ToyPieces, saying
+
+from bankml.api.exchange import Request
+from bankml.api.routes import Application
+from bankml.engine.completion import Engine
+from bankml.errors import ModelChanged, RequestError
+from bankml.library.resident import Library, Resident
+from bankml.receipt.receipt import Provenance, sha256_hex
+
+PROVENANCE = Provenance("bankml-native test", sha256_hex(b"weights"), "play")
+CHAT = "/v1/chat/completions"
+
+
+class ToyFile:
+    """A verified file that may be told to have changed."""
+
+    path = "/models/Toy-1M-F16.gguf"
+    fork_path = "/models/FORK.json"
+    verified_at = 1767225600.5
+    header = SimpleNamespace(metadata={"general.architecture": "toy", "toy.context_length": 4096})
+    changed = False
+
+    def check_unchanged(self):
+        if self.changed:
+            raise ModelChanged("Toy-1M-F16.gguf is not the file that was verified")
+
+
+def prompt(body):
+    if "messages" not in body:
+        raise RequestError("'messages' is required")
+    messages = body["messages"]
+    if not isinstance(messages, list) or not messages:
+        raise RequestError("Expected 'messages' to be an array")
+    if not all(isinstance(m, dict) and isinstance(m.get("content"), str) for m in messages):
+        raise RequestError("All messages must contain 'content'")
+    prefill = messages.pop()["content"] if messages[-1].get("role") == "assistant" else ""
+    return SimpleNamespace(text="".join(f"Q:{m['content']}\n" for m in messages) + "A:" + prefill, prefill=prefill)
+
+
+def toy_resident(answer="Oslo.", model=None, sampler=lambda body: GreedySampler()):
+    """`answer`: a text to say, or a function from the context's tokens to the next."""
+    model = model or ToyModel(saying(answer) if isinstance(answer, str) else answer)
+    return Resident(
+        verified=ToyFile(), provenance=PROVENANCE, engine=Engine(model, ByteVocabulary()), tokens=ByteVocabulary(),
+        template="{{ messages }}", bos="", eos="<b>", prompt=prompt, sampler=sampler, text_pieces=ToyPieces,
+        sampling_defaults={"temperature": 0.8},
+    )  # fmt: skip
+
+
+def toy_application(answer="Oslo.", **parts):
+    return Application(Library(toy_resident(answer, **parts)))
+
+
+@dataclass
+class MemoryReply:
+    status: int | None = None
+    body: bytes = b""
+    content_type: str = ""
+    headers: dict = field(default_factory=dict)
+    writes: list = field(default_factory=list)
+    finished: bool = False
+    room: int = 10**9
+    is_cancelled: bool = False
+
+    def whole(self, status, body, content_type="application/json; charset=utf-8", headers=()):
+        assert self.status is None, "answered twice"
+        self.status, self.body, self.content_type, self.headers = status, body, content_type, dict(headers)
+        self.finished = True
+
+    def start(self, status, content_type):
+        assert self.status is None, "answered twice"
+        self.status, self.content_type = status, content_type
+
+    def write(self, data):
+        assert self.content_type == "text/event-stream" and not self.finished
+        if len(self.writes) >= self.room:
+            self.is_cancelled = True
+            return False
+        self.writes.append(data)
+        self.body += data
+        return True
+
+    def finish(self):
+        assert not self.finished
+        self.finished = True
+
+    def cancelled(self):
+        return self.is_cancelled
+
+    @property
+    def json(self):
+        return json.loads(self.body)
+
+    @property
+    def error(self):
+        return self.json["error"]
+
+    @property
+    def events(self):
+        return [json.loads(e[6:]) for e in self.body.decode().split("\n\n") if e.startswith("data: {")]
+
+
+def ask(application, path=CHAT, body=None, *, method=None, address="gateway", reply=None, arrived=None):
+    """The reply to one request; `body` is JSON to be written, or bytes as they are."""
+    data = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
+    method = method or ("GET" if body is None else "POST")
+    reply = reply or MemoryReply()
+    arrived = time.monotonic() if arrived is None else arrived
+    reply.log = application.answer(Request(method, path, "", {}, data, address, arrived), reply)
+    return reply
+
+
+def user(text, **more):
+    return {"messages": [{"role": "user", "content": text}], **more}

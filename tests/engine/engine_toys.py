@@ -1,0 +1,110 @@
+"""A model, a vocabulary and a sampler small enough to reason about: one token a byte, and one that ends the answer."""
+
+import codecs
+import hashlib
+
+import numpy as np
+
+END, N_VOCAB = 256, 257
+
+
+class ByteVocabulary:
+    n_vocab = N_VOCAB
+
+    def encode(self, text, parse_special=True):
+        parts = text.split("<end>") if parse_special else [text]
+        tokens = list(parts[0].encode())
+        for part in parts[1:]:
+            tokens += [END, *part.encode()]
+        return tokens
+
+    def piece(self, token):
+        return b"" if token == END else bytes([token])
+
+    def spelling(self, token):
+        return b"<end>" if token == END else bytes([token])
+
+    def is_end_of_generation(self, token):
+        return token == END
+
+
+def hashing(context):
+    """Depends on every token of the context, so a wrong one in the cache changes the answer. Never ends by itself."""
+    digest = hashlib.sha256(repr(context).encode()).digest()
+    return 97 + digest[0] % 26
+
+
+def saying(answer, after=b"A:"):
+    """Says `answer` after the last `after`, then ends."""
+    data = answer.encode() if isinstance(answer, str) else answer
+
+    def next_token(context):
+        text = bytes(t for t in context if t < 256)
+        said = len(text) - text.rindex(after) - len(after)
+        return data[said] if said < len(data) else END
+
+    return next_token
+
+
+class ToyModel:
+    """Keeps a K/V "cache" of tokens, so that only what was computed in order can be answered from."""
+
+    def __init__(self, next_token=hashing, n_ctx=4096):
+        self.n_ctx = n_ctx
+        self.next_token = next_token
+        self.cache = []
+        self.calls = []
+        self.before = lambda: None
+        self.logits = np.full(N_VOCAB, np.nan, np.float32)
+
+    def forward(self, tokens, position, logits):
+        self.before()
+        assert 1 <= len(tokens) <= 512 and position <= len(self.cache) and position + len(tokens) <= self.n_ctx
+        self.cache[position:] = tokens
+        self.calls.append((position, len(tokens), logits))
+        self.logits[:] = np.nan
+        if logits:
+            self.logits[:] = 0
+            self.logits[self.next_token(tuple(self.cache))] = 1
+
+
+class GreedySampler:
+    def __init__(self):
+        self.accepted = []
+
+    def accept_all(self, tokens):
+        self.accepted += tokens
+
+    def accept(self, token):
+        self.accepted.append(token)
+
+    def sample(self, logits):
+        assert not np.isnan(logits).any(), "sampled without logits"
+        return int(np.argmax(logits))
+
+
+class ToyPieces:
+    """The text room's TextStream, written plainly: keeps all text, releases what no stop string can still change."""
+
+    def __init__(self, stops=()):
+        self._stops = [s for s in stops]
+        self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+        self._held = ""
+        self.stopped = False
+
+    def push(self, data):
+        text = self._decode(data)
+        if not text:
+            return ""
+        self._held += text
+        found = [at for at in (self._held.find(s) for s in self._stops) if at >= 0]
+        if found:
+            self.stopped = True
+            out, self._held = self._held[: min(found)], ""
+            return out
+        keep = max((n for s in self._stops for n in range(len(s)) if n and self._held.endswith(s[:n])), default=0)
+        out, self._held = self._held[: len(self._held) - keep], self._held[len(self._held) - keep :]
+        return out
+
+    def finish(self):
+        return self._held

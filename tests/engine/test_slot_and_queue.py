@@ -1,0 +1,100 @@
+import threading
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bankml.engine.queue import Cancelled, FifoLock
+from bankml.engine.slot import Slot, common_prefix
+
+tokens = st.lists(st.integers(0, 2), max_size=12)
+
+
+@given(tokens, tokens)
+def test_common_prefix(a, b):
+    n = common_prefix(a, b)
+    assert a[:n] == b[:n]
+    assert n == min(len(a), len(b)) or a[n] != b[n]
+
+
+@given(tokens, tokens.filter(bool), st.booleans())
+def test_begin_keeps_a_prefix_and_leaves_something_to_compute(held, prompt, reuse):
+    slot = Slot()
+    slot.extend(held)
+    kept = slot.begin(prompt, reuse)
+    assert kept < len(prompt)
+    assert slot.tokens == tuple(prompt[:kept]) == tuple(held[:kept])
+    assert kept == (min(common_prefix(held, prompt), len(prompt) - 1) if reuse else 0)
+
+
+def wait_until(condition):
+    deadline = time.monotonic() + 5
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+
+
+def test_turns_come_in_order():
+    queue, order, threads = FifoLock(), [], []
+
+    def work(i):
+        with queue.turn(lambda: False):
+            order.append(i)
+
+    with queue.turn(lambda: False):
+        for i in range(12):
+            threads.append(threading.Thread(target=work, args=(i,)))
+            threads[-1].start()
+            wait_until(lambda i=i: queue.waiting == i + 1)
+        assert order == []
+    for thread in threads:
+        thread.join(5)
+    assert order == list(range(12))
+
+
+def test_one_at_a_time():
+    queue, inside, worst = FifoLock(), [], []
+
+    def work():
+        for _ in range(20):
+            with queue.turn(lambda: False):
+                inside.append(1)
+                worst.append(len(inside))
+                inside.pop()
+
+    threads = [threading.Thread(target=work) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    assert len(worst) == 120 and max(worst) == 1
+
+
+def test_who_leaves_gives_up_the_place():
+    queue, got = FifoLock(), []
+
+    def leave():
+        with pytest.raises(Cancelled), queue.turn(lambda: True):
+            got.append("left")
+
+    def stay():
+        with queue.turn(lambda: False):
+            got.append("stayed")
+
+    with queue.turn(lambda: False):
+        threads = [threading.Thread(target=leave), threading.Thread(target=stay)]
+        for thread in threads:
+            thread.start()
+        threads[0].join(5)
+        wait_until(lambda: queue.waiting == 1)
+    threads[1].join(5)
+    assert got == ["stayed"] and queue.waiting == 0
+
+
+def test_a_turn_that_fails_passes_the_turn_on():
+    queue = FifoLock()
+    with pytest.raises(ValueError, match="broken"), queue.turn(lambda: False):
+        raise ValueError("broken")
+    with queue.turn(lambda: False):
+        pass
