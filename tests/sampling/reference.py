@@ -3,8 +3,7 @@
 import ctypes
 import os
 from collections.abc import Sequence
-from ctypes import CFUNCTYPE, POINTER, Structure, byref, c_bool, c_float, c_int32, c_int64, c_size_t
-from ctypes import c_uint32, c_void_p
+from ctypes import CFUNCTYPE, POINTER, Structure, byref, c_bool, c_float, c_int32, c_int64, c_size_t, c_uint32, c_void_p
 from pathlib import Path
 
 import numpy as np
