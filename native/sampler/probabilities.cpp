@@ -11,8 +11,10 @@ TokenProbabilities token_probabilities(std::span<const float> logits, int32_t ch
     candidates.start(logits);
     const std::span<Candidate> all = candidates.list();
     n_top = std::min(n_top, all.size());
-    std::partial_sort(all.begin(), all.begin() + n_top, all.end(),
-                      [](const Candidate &a, const Candidate &b) { return a.logit > b.logit; });
+    if (n_top > 0) {  // asked for none, partial_sort would still move elements
+        std::partial_sort(all.begin(), all.begin() + n_top, all.end(),
+                          [](const Candidate &a, const Candidate &b) { return a.logit > b.logit; });
+    }
     // Whether the first is the highest is all `sorted` means to softmax.
     candidates.sorted = n_top > 0;
     candidates.softmax(false);
