@@ -30,7 +30,7 @@ def compare(case: cases.Case, rows: list[np.ndarray]) -> None:
 
 
 @pytest.mark.parametrize("name", cases.ALONE)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(n=SIZES, seed=SEEDS)
 def test_one_sampler(name: str, n: int, seed: int) -> None:
     r = np.random.default_rng(seed)
@@ -38,7 +38,7 @@ def test_one_sampler(name: str, n: int, seed: int) -> None:
     compare(case, [cases.logits(r, n) for _ in range(case.draws)])
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=500, deadline=None)
 @given(n=SIZES, seed=SEEDS)
 def test_combined(n: int, seed: int) -> None:
     r = np.random.default_rng(seed)
