@@ -17,8 +17,9 @@ sys.path.insert(0, str(ROOT / "tests" / "sampling"))
 
 import cases  # noqa: E402
 import numpy as np  # noqa: E402
-from recordings import FILE, checksum  # noqa: E402
 from reference import ReferenceSampler, load  # noqa: E402
+
+from recordings import FILE, checksum  # noqa: E402
 
 SIZES = (5, 40, 150)
 EACH = 8
@@ -33,7 +34,7 @@ def record() -> list[dict]:
             r = np.random.default_rng([len(result), i])
             n = SIZES[i % len(SIZES)]
             case = cases.combined(r, n) if name == "combined" else cases.alone(name, r, n)
-            reference = ReferenceSampler(lib, case.params, n, case.params.seed, case.breakers)
+            reference = ReferenceSampler(lib, case.params, n, case.breakers)
             for token in case.history:
                 reference.accept(token)
             draws = []

@@ -38,7 +38,7 @@ expf, logf, log2f, powf = _c("expf", 1), _c("logf", 1), _c("log2f", 1), _c("powf
 class Token:
     id: int
     logit: np.float32
-    p: np.float32 = F(0)
+    p: np.float32 = INF  # until a sampler sets it
 
 
 def higher(a: Token, b: Token) -> bool:

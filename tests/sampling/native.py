@@ -4,10 +4,10 @@ from cases import Case
 
 from bankml import _native
 from bankml.sampling.chain import Sampler
-from bankml.sampling.vocabulary import Vocabulary
+from bankml.sampling.lexicon import Lexicon
 
 
-class TokenBreakers(Vocabulary):
+class TokenBreakers(Lexicon):
     """A vocabulary without texts."""
 
     def __init__(self, n_vocab: int, sequences: tuple[tuple[int, ...], ...]) -> None:

@@ -3,7 +3,21 @@
 import ctypes
 import os
 from collections.abc import Sequence
-from ctypes import CFUNCTYPE, POINTER, Structure, byref, c_bool, c_float, c_int32, c_int64, c_size_t, c_uint32, c_void_p
+from ctypes import (
+    CFUNCTYPE,
+    POINTER,
+    Structure,
+    byref,
+    c_bool,
+    c_char_p,
+    c_float,
+    c_int32,
+    c_int64,
+    c_size_t,
+    c_uint32,
+    c_void_p,
+)
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -87,6 +101,65 @@ def _dry(lib: ctypes.CDLL, p: SamplingParams, breakers: Sequence[tuple[int, ...]
     )
 
 
+class ModelParams(Structure):
+    """llama_model_params of b11192, as far as a vocabulary needs it."""
+
+    _fields_ = (
+        ("pointers_a", c_void_p * 2),
+        ("numbers", c_int32 * 5),
+        ("pointers_b", c_void_p * 4),
+        ("vocab_only", c_bool),
+        ("flags", c_bool * 5),
+    )
+
+
+class ReferenceVocabulary:
+    """The vocabulary of a GGUF file as llama.cpp loads it."""
+
+    def __init__(self, lib: ctypes.CDLL, path: Path) -> None:
+        self._lib = lib
+        lib.llama_model_default_params.restype = ModelParams
+        lib.llama_model_load_from_file.argtypes = [c_char_p, ModelParams]
+        lib.llama_model_load_from_file.restype = c_void_p
+        lib.llama_model_get_vocab.argtypes = [c_void_p]
+        lib.llama_model_get_vocab.restype = c_void_p
+        lib.llama_vocab_n_tokens.argtypes = [c_void_p]
+        lib.llama_tokenize.argtypes = [c_void_p, c_char_p, c_int32, POINTER(c_int32), c_int32, c_bool, c_bool]
+        lib.llama_detokenize.argtypes = [c_void_p, POINTER(c_int32), c_int32, c_char_p, c_int32, c_bool, c_bool]
+        lib.llama_sampler_init_dry.argtypes = [
+            *(c_void_p, c_float, c_float, c_int32, c_int32),
+            *(POINTER(c_char_p), c_size_t),
+        ]
+        lib.llama_sampler_init_dry.restype = c_void_p
+        params = lib.llama_model_default_params()
+        params.vocab_only = True
+        self._model = lib.llama_model_load_from_file(str(path).encode(), params)
+        self._vocab = lib.llama_model_get_vocab(self._model)
+        self.n_vocab = lib.llama_vocab_n_tokens(self._vocab)
+
+    def tokenize(self, text: str) -> list[int]:
+        data = text.encode()
+        tokens = (c_int32 * max(1, len(data)))()
+        n = self._lib.llama_tokenize(self._vocab, data, len(data), tokens, len(tokens), False, False)
+        return list(tokens[:n])
+
+    def text(self, token: int) -> bytes:
+        text = ctypes.create_string_buffer(256)
+        n = self._lib.llama_detokenize(self._vocab, (c_int32 * 1)(token), 1, text, len(text), False, True)
+        return text.raw[:n]
+
+    def dry(self, p: SamplingParams) -> "ReferenceSampler":
+        """DRY alone, its breakers searched for in this vocabulary."""
+        strings = [text.encode() for text in p.dry_sequence_breakers]
+        step = self._lib.llama_sampler_init_dry(
+            *(self._vocab, p.dry_multiplier, p.dry_base, p.dry_allowed_length, p.dry_penalty_last_n),
+            *((c_char_p * len(strings))(*strings), len(strings)),
+        )
+        sampler = ReferenceSampler(self._lib, replace(p, samplers=()), self.n_vocab, chooses=False)
+        sampler.add(step)
+        return sampler
+
+
 class ReferenceSampler:
     """The chain llama-server builds from `p`, with DRY's breakers given as token sequences."""
 
@@ -95,8 +168,8 @@ class ReferenceSampler:
         lib: ctypes.CDLL,
         p: SamplingParams,
         n_vocab: int,
-        seed: int,
         breakers: Sequence[tuple[int, ...]] = (),
+        *,
         chooses: bool = True,
     ) -> None:
         self._lib = lib
@@ -107,10 +180,10 @@ class ReferenceSampler:
             steps.append(lib.llama_sampler_init_logit_bias(n_vocab, len(p.logit_bias), biases))
         if p.mirostat == 1:
             steps.append(lib.llama_sampler_init_temp(p.temperature))
-            steps.append(lib.llama_sampler_init_mirostat(n_vocab, seed, p.mirostat_tau, p.mirostat_eta, MIROSTAT_M))
+            steps.append(lib.llama_sampler_init_mirostat(n_vocab, p.seed, p.mirostat_tau, p.mirostat_eta, MIROSTAT_M))
         elif p.mirostat == 2:
             steps.append(lib.llama_sampler_init_temp(p.temperature))
-            steps.append(lib.llama_sampler_init_mirostat_v2(seed, p.mirostat_tau, p.mirostat_eta))
+            steps.append(lib.llama_sampler_init_mirostat_v2(p.seed, p.mirostat_tau, p.mirostat_eta))
         else:
             make = {
                 "penalties": lambda: lib.llama_sampler_init_penalties(
@@ -122,18 +195,21 @@ class ReferenceSampler:
                 "typ_p": lambda: lib.llama_sampler_init_typical(p.typical_p, p.min_keep),
                 "top_p": lambda: lib.llama_sampler_init_top_p(p.top_p, p.min_keep),
                 "min_p": lambda: lib.llama_sampler_init_min_p(p.min_p, p.min_keep),
-                "xtc": lambda: lib.llama_sampler_init_xtc(p.xtc_probability, p.xtc_threshold, p.min_keep, seed),
+                "xtc": lambda: lib.llama_sampler_init_xtc(p.xtc_probability, p.xtc_threshold, p.min_keep, p.seed),
                 "temperature": lambda: lib.llama_sampler_init_temp_ext(
                     p.temperature, p.dynatemp_range, p.dynatemp_exponent
                 ),
             }
             steps += [make[name]() for name in p.samplers if name != "adaptive_p" and not _off(name, p)]
             if chooses and "adaptive_p" in p.samplers:
-                steps.append(lib.llama_sampler_init_adaptive_p(p.adaptive_target, p.adaptive_decay, seed))
+                steps.append(lib.llama_sampler_init_adaptive_p(p.adaptive_target, p.adaptive_decay, p.seed))
             elif chooses:
-                steps.append(lib.llama_sampler_init_dist(seed))
+                steps.append(lib.llama_sampler_init_dist(p.seed))
         for step in steps:
-            lib.llama_sampler_chain_add(self._chain, step)
+            self.add(step)
+
+    def add(self, step: int) -> None:
+        self._lib.llama_sampler_chain_add(self._chain, step)
 
     def __del__(self) -> None:
         self._lib.llama_sampler_free(self._chain)

@@ -22,7 +22,7 @@ def lib():
 
 def compare(lib, case: cases.Case, rows: list[np.ndarray]) -> None:
     n = len(rows[0])
-    reference = ReferenceSampler(lib, case.params, n, case.params.seed, case.breakers)
+    reference = ReferenceSampler(lib, case.params, n, case.breakers)
     ours = sampler(case, n)
     for token in case.history:
         reference.accept(token)

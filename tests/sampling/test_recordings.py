@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from cases import Case
 from native import sampler
-from recordings import FILE, checksum
 
 from bankml.sampling.parameters import SamplingParams
+from recordings import FILE, checksum
 
 RECORDED = json.loads(FILE.read_text())
 

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from bankml import _native
 from bankml.errors import BankmlError, RequestError
+from bankml.sampling.lexicon import Lexicon
 from bankml.sampling.parameters import RANDOM_SEED, SamplingParams
-from bankml.sampling.vocabulary import Vocabulary
 
 
 class Sampler:
@@ -22,12 +22,12 @@ class Sampler:
     which what it forbids is -inf: a second draw from the same generators.
     """
 
-    def __init__(self, params: SamplingParams, vocabulary: Vocabulary) -> None:
+    def __init__(self, params: SamplingParams, lexicon: Lexicon) -> None:
         self.params = params
         # Not RANDOM_SEED itself, which would not be repeatable.
         self.seed = params.seed if params.seed != RANDOM_SEED else secrets.randbelow(RANDOM_SEED)
-        self._n_vocab = vocabulary.n_vocab
-        self._chain = _build(params, vocabulary, self.seed)
+        self._n_vocab = lexicon.n_vocab
+        self._chain = _build(params, lexicon, self.seed)
 
     def accept(self, token: int) -> None:
         """`token` is now part of the text."""
@@ -57,21 +57,21 @@ class Sampler:
         return self._chain
 
 
-def _build(params: SamplingParams, vocabulary: Vocabulary, seed: int) -> _native.SamplerChain:
+def _build(params: SamplingParams, lexicon: Lexicon, seed: int) -> _native.SamplerChain:
     chain = _native.SamplerChain()
-    biases = [*params.logit_bias, *((t, -math.inf) for t in params.suppressed if 0 <= t < vocabulary.n_vocab)]
+    biases = [*params.logit_bias, *((t, -math.inf) for t in params.suppressed if 0 <= t < lexicon.n_vocab)]
     if biases:
         chain.add_logit_bias(biases)
     if params.mirostat:
         if params.temperature != 1.0:
             chain.add_temperature(params.temperature)
         if params.mirostat == 1:
-            chain.add_mirostat(vocabulary.n_vocab, seed, params.mirostat_tau, params.mirostat_eta)
+            chain.add_mirostat(lexicon.n_vocab, seed, params.mirostat_tau, params.mirostat_eta)
         else:
             chain.add_mirostat_v2(seed, params.mirostat_tau, params.mirostat_eta)
         return chain
     for name in params.samplers:
-        _ADD[name](chain, params, vocabulary, seed)
+        _ADD[name](chain, params, lexicon, seed)
     # What chooses comes last, wherever adaptive_p was named.
     if "adaptive_p" in params.samplers:
         chain.add_adaptive_p(params.adaptive_target, params.adaptive_decay, seed)
@@ -84,59 +84,59 @@ def _build(params: SamplingParams, vocabulary: Vocabulary, seed: int) -> _native
 # order is forgotten.
 
 
-def _penalties(chain: _native.SamplerChain, p: SamplingParams, _: Vocabulary, seed: int) -> None:
+def _penalties(chain: _native.SamplerChain, p: SamplingParams, _: Lexicon, seed: int) -> None:
     if p.repeat_last_n > 0 and (p.repeat_penalty, p.frequency_penalty, p.presence_penalty) != (1.0, 0.0, 0.0):
         chain.add_penalties(p.repeat_last_n, p.repeat_penalty, p.frequency_penalty, p.presence_penalty)
 
 
-def _dry(chain: _native.SamplerChain, p: SamplingParams, vocabulary: Vocabulary, seed: int) -> None:
+def _dry(chain: _native.SamplerChain, p: SamplingParams, lexicon: Lexicon, seed: int) -> None:
     if p.dry_multiplier != 0.0 and p.dry_base >= 1.0 and p.dry_penalty_last_n > 0:
-        breakers = vocabulary.breakers(p.dry_sequence_breakers)
+        breakers = lexicon.breakers(p.dry_sequence_breakers)
         chain.add_dry(p.dry_multiplier, p.dry_base, p.dry_allowed_length, p.dry_penalty_last_n, breakers)
 
 
-def _top_n_sigma(chain: _native.SamplerChain, p: SamplingParams, _: Vocabulary, seed: int) -> None:
+def _top_n_sigma(chain: _native.SamplerChain, p: SamplingParams, _: Lexicon, seed: int) -> None:
     if p.top_n_sigma > 0.0:
         chain.add_top_n_sigma(p.top_n_sigma)
 
 
-def _top_k(chain: _native.SamplerChain, p: SamplingParams, _: Vocabulary, seed: int) -> None:
+def _top_k(chain: _native.SamplerChain, p: SamplingParams, _: Lexicon, seed: int) -> None:
     if p.top_k > 0:
         chain.add_top_k(p.top_k)
 
 
-def _typ_p(chain: _native.SamplerChain, p: SamplingParams, _: Vocabulary, seed: int) -> None:
+def _typ_p(chain: _native.SamplerChain, p: SamplingParams, _: Lexicon, seed: int) -> None:
     if p.typical_p < 1.0:
         chain.add_typical_p(p.typical_p, p.min_keep)
 
 
-def _top_p(chain: _native.SamplerChain, p: SamplingParams, _: Vocabulary, seed: int) -> None:
+def _top_p(chain: _native.SamplerChain, p: SamplingParams, _: Lexicon, seed: int) -> None:
     if p.top_p < 1.0:
         chain.add_top_p(p.top_p, p.min_keep)
 
 
-def _min_p(chain: _native.SamplerChain, p: SamplingParams, _: Vocabulary, seed: int) -> None:
+def _min_p(chain: _native.SamplerChain, p: SamplingParams, _: Lexicon, seed: int) -> None:
     if p.min_p > 0.0:
         chain.add_min_p(p.min_p, p.min_keep)
 
 
-def _xtc(chain: _native.SamplerChain, p: SamplingParams, _: Vocabulary, seed: int) -> None:
+def _xtc(chain: _native.SamplerChain, p: SamplingParams, _: Lexicon, seed: int) -> None:
     if p.xtc_probability > 0.0 and p.xtc_threshold <= 0.5:
         chain.add_xtc(p.xtc_probability, p.xtc_threshold, p.min_keep, seed)
 
 
-def _temperature(chain: _native.SamplerChain, p: SamplingParams, _: Vocabulary, seed: int) -> None:
+def _temperature(chain: _native.SamplerChain, p: SamplingParams, _: Lexicon, seed: int) -> None:
     if p.dynatemp_range > 0.0:
         chain.add_dynamic_temperature(p.temperature, p.dynatemp_range, p.dynatemp_exponent)
     elif p.temperature != 1.0:
         chain.add_temperature(p.temperature)
 
 
-def _adaptive_p(chain: _native.SamplerChain, p: SamplingParams, _: Vocabulary, seed: int) -> None:
+def _adaptive_p(chain: _native.SamplerChain, p: SamplingParams, _: Lexicon, seed: int) -> None:
     """Chooses, and so is added last."""
 
 
-_ADD: dict[str, Callable[[_native.SamplerChain, SamplingParams, Vocabulary, int], None]] = {
+_ADD: dict[str, Callable[[_native.SamplerChain, SamplingParams, Lexicon, int], None]] = {
     "penalties": _penalties,
     "dry": _dry,
     "top_n_sigma": _top_n_sigma,

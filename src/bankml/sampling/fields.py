@@ -51,7 +51,7 @@ def _number(body: Mapping[str, Any], field: str) -> int | float | None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float):
         refuse(field, f"Value must be a number, but got {kind_of(value)}")
-    if not math.isfinite(value) if isinstance(value, float) else False:
+    if isinstance(value, float) and not math.isfinite(value):
         refuse(field, f"Value must be a finite number, but got {value}")
     return value
 
@@ -98,6 +98,7 @@ def boolean(body: Mapping[str, Any], field: str) -> bool | None:
 
 
 def _shown(value: float) -> str:
-    """A number as a message shows it: one of hundreds of digits is cut."""
-    text = str(value) if isinstance(value, float) or abs(value) < 10**40 else f"a number of {value.bit_length()} bits"
-    return text
+    """A number as a message shows it: one of very many digits by its size."""
+    if isinstance(value, int) and abs(value) >= 10**40:
+        return f"a number of {value.bit_length()} bits"
+    return str(value)

@@ -9,10 +9,10 @@ LONGEST_BREAKER = 40  # bytes; a longer one is cut, as llama.cpp cuts it
 LONGEST_TAIL = 20  # tokens
 
 
-class Vocabulary:
-    """One model's vocabulary, made once for all its requests.
+class Lexicon:
+    """One model's vocabulary as far as sampling asks, made once for all its requests.
 
-    `tokenize(text)` gives token ids with special tokens' texts read as plain text; `texts()` gives the bytes of every
+    `tokenize(text)` gives token ids with control tokens' texts read as plain text; `texts()` gives the bytes of every
     token, special ones included, and is called at the first request that uses DRY; `end_of_generation` are the ids
     that `ignore_eos` bans.
     """
@@ -41,7 +41,7 @@ class Vocabulary:
     def _find_breakers(self, strings: tuple[str, ...]) -> _native.Breakers:
         found = _native.Breakers()
         for string in strings:
-            breaker = string.encode()[:LONGEST_BREAKER]
+            breaker = string.encode("utf-8", "surrogatepass")[:LONGEST_BREAKER]
             if breaker:
                 rests = (decode_bytewise(breaker[n:]) for n in range(1, len(breaker)))
                 found.add(self._token_texts(), breaker, [list(self.tokenize(rest))[:LONGEST_TAIL] for rest in rests])
