@@ -26,11 +26,7 @@ def imported_rooms(tree: ast.AST):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, "imports are absolute here"
-            names = (
-                [f"{node.module}.{alias.name}" for alias in node.names]
-                if node.module == "bankml"
-                else [node.module or ""]
-            )
+            names = [f"{node.module}.{alias.name}" for alias in node.names] if node.module == "bankml" else [node.module or ""]
         for name in names:
             parts = name.split(".")
             if parts[0] == "bankml" and len(parts) > 1 and parts[1] in FLOORS:

@@ -54,9 +54,7 @@ auto candidates(Chain &chain) {
     return std::make_tuple(array_of(ids), array_of(logits), array_of(probabilities));
 }
 
-void register_chain(nb::module_ &m) {
-    auto chain = nb::class_<Chain>(m, "SamplerChain", "Samplers in the order they were added; the last one chooses.");
-    chain.def(nb::init<>());
+void register_what_changes_logits(nb::class_<Chain> &chain) {
     chain
         .def("add_logit_bias", [](Chain &c, std::vector<std::pair<int32_t, float>> biases) {
             c.add(sampler::make_logit_bias(std::move(biases)));
@@ -68,6 +66,16 @@ void register_chain(nb::module_ &m) {
                            std::shared_ptr<sampler::Breakers> breakers) {
             c.add(sampler::make_dry(multiplier, base, allowed_length, last_n, std::move(breakers)));
         }, "multiplier"_a, "base"_a, "allowed_length"_a, "last_n"_a, "breakers"_a)
+        .def("add_temperature", [](Chain &c, float temperature) {
+            c.add(sampler::make_temperature(temperature));
+        }, "temperature"_a)
+        .def("add_dynamic_temperature", [](Chain &c, float temperature, float range, float exponent) {
+            c.add(sampler::make_dynamic_temperature(temperature, range, exponent));
+        }, "temperature"_a, "range"_a, "exponent"_a);
+}
+
+void register_what_drops_candidates(nb::class_<Chain> &chain) {
+    chain
         .def("add_top_n_sigma", [](Chain &c, float n) { c.add(sampler::make_top_n_sigma(n)); }, "n"_a)
         .def("add_top_k", [](Chain &c, int32_t k) { c.add(sampler::make_top_k(k)); }, "k"_a)
         .def("add_typical_p", [](Chain &c, float p, size_t min_keep) {
@@ -81,13 +89,11 @@ void register_chain(nb::module_ &m) {
         }, "p"_a, "min_keep"_a)
         .def("add_xtc", [](Chain &c, float probability, float threshold, size_t min_keep, uint32_t seed) {
             c.add(sampler::make_xtc(probability, threshold, min_keep, seed));
-        }, "probability"_a, "threshold"_a, "min_keep"_a, "seed"_a)
-        .def("add_temperature", [](Chain &c, float temperature) {
-            c.add(sampler::make_temperature(temperature));
-        }, "temperature"_a)
-        .def("add_dynamic_temperature", [](Chain &c, float temperature, float range, float exponent) {
-            c.add(sampler::make_dynamic_temperature(temperature, range, exponent));
-        }, "temperature"_a, "range"_a, "exponent"_a)
+        }, "probability"_a, "threshold"_a, "min_keep"_a, "seed"_a);
+}
+
+void register_what_chooses(nb::class_<Chain> &chain) {
+    chain
         .def("add_dist", [](Chain &c, uint32_t seed) { c.add(sampler::make_dist(seed)); }, "seed"_a)
         .def("add_mirostat", [](Chain &c, int32_t n_vocab, uint32_t seed, float tau, float eta) {
             c.add(sampler::make_mirostat(n_vocab, seed, tau, eta));
@@ -98,6 +104,14 @@ void register_chain(nb::module_ &m) {
         .def("add_adaptive_p", [](Chain &c, float target, float decay, uint32_t seed) {
             c.add(sampler::make_adaptive_p(target, decay, seed));
         }, "target"_a, "decay"_a, "seed"_a);
+}
+
+void register_chain(nb::module_ &m) {
+    nb::class_<Chain> chain(m, "SamplerChain", "Samplers in the order they were added; the last one chooses.");
+    chain.def(nb::init<>());
+    register_what_changes_logits(chain);
+    register_what_drops_candidates(chain);
+    register_what_chooses(chain);
     chain
         .def("accept", &Chain::accept, "token"_a)
         .def("accept_all", [](Chain &c, const std::vector<int32_t> &tokens) {

@@ -50,7 +50,7 @@ public:
         first_ += n;
         size_ -= n;
     }
-    // The list becomes `kept`, which may be longer than it only by mistake.
+    // The list becomes `kept`, which is no longer than it.
     void replace(std::span<const Candidate> kept);
 
     // Leaves the `k` highest logits, 1 <= k <= size(), in descending order. Equal logits stand as
