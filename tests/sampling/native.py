@@ -1,0 +1,27 @@
+"""bankML's chain for a Case, whose DRY breakers are given as tokens."""
+
+from cases import Case
+
+from bankml import _native
+from bankml.sampling.chain import Sampler
+from bankml.sampling.lexicon import Lexicon
+
+
+class TokenBreakers(Lexicon):
+    """A vocabulary without texts."""
+
+    def __init__(self, n_vocab: int, sequences: tuple[tuple[int, ...], ...]) -> None:
+        super().__init__(n_vocab, lambda text: [], lambda: [])
+        self._sequences = sequences
+
+    def breakers(self, strings: tuple[str, ...]) -> _native.Breakers:
+        found = _native.Breakers()
+        for first, *rest in self._sequences:
+            found.add_sequence(first, rest)
+        return found
+
+
+def sampler(case: Case, n_vocab: int) -> Sampler:
+    made = Sampler(case.params, TokenBreakers(n_vocab, case.breakers))
+    made.accept_all(case.history)
+    return made
