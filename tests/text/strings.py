@@ -8,7 +8,27 @@ WORDS = (
     "1234", "３", "٤٥", "Ⅷ", "½", "naïve", "cafe\u0301", "日本語", "한국어", "हिन्दी", "שלום", "العربية", "ไทย", "👩\u200d👩\u200d👧", "🇩🇪",
     "𝔘𝔫𝔦", "𝟙𝟚", "\u0130", "\u212a", "<think>", "</think>", "<tool_call>", "<|", "|>", "\ufffd", "\ufeff", "\u0378", "\U0010ffff",
 )  # fmt: skip
-SPACES = (" ", "  ", "   ", "\n", "\n\n", "\r\n", "\r", "\t", "\v", "\f", "\x85", "\xa0", "\u2003", "\u3000", "\u2028", "\u200b", " \n ", "\n  ", "\x1c")
+SPACES = (
+    " ",
+    "  ",
+    "   ",
+    "\n",
+    "\n\n",
+    "\r\n",
+    "\r",
+    "\t",
+    "\v",
+    "\f",
+    "\x85",
+    "\xa0",
+    "\u2003",
+    "\u3000",
+    "\u2028",
+    "\u200b",
+    " \n ",
+    "\n  ",
+    "\x1c",
+)
 
 
 def random_character(random_: random.Random) -> str:
@@ -41,7 +61,9 @@ def random_bytes(random_: random.Random, specials: Sequence[str]) -> bytes:
         at = random_.randrange(len(data) + 1)
         change = random_.randrange(3)
         if change == 0:
-            data[at:at] = bytes([random_.choice((0x80, 0xBF, 0xC0, 0xC3, 0xE2, 0xED, 0xEF, 0xF0, 0xF8, 0xFF, 0xA0, 0x41))])
+            data[at:at] = bytes(
+                [random_.choice((0x80, 0xBF, 0xC0, 0xC3, 0xE2, 0xED, 0xEF, 0xF0, 0xF8, 0xFF, 0xA0, 0x41))]
+            )
         elif change == 1:
             del data[at : at + 1]
         elif at < len(data):

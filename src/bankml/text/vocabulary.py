@@ -271,4 +271,6 @@ def _refuse_stripping(metadata: Mapping[str, Any], ids: Mapping[str, int]) -> No
     name = metadata.get("general.name", "")
     lower = (name.decode(errors="replace") if isinstance(name, bytes) else str(name)).lower()
     if "phi-3" in lower or "phi3" in lower or ("modern-bert" in lower and "[MASK]" in ids):
-        raise Refused(f"general.name is {lower!r}: bankML does not strip white space around that model's special tokens")
+        raise Refused(
+            f"general.name is {lower!r}: bankML does not strip white space around that model's special tokens"
+        )
