@@ -340,7 +340,7 @@ class Interpreter:
 
     def _handled(self, name: str, handler: Handler, arguments: list[Value]) -> Value:
         if self._usage and name in ("tojson", "string"):
-            self._usage.use(arguments[0], deep=True)
+            self._usage.use_all(arguments[0])
         return handler(self.budget, arguments)
 
     def _filter(self, node: nodes.Filter, scope: Scope) -> Value:

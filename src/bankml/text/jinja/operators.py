@@ -45,7 +45,7 @@ def _is_nothing(value: Value) -> bool:
 
 def _calculate(operator: str, left: int | float, right: int | float) -> Value:
     try:
-        a, b = float(left), float(right)
+        a, b = _float(left), _float(right)
         if operator == "/":
             return a / b
         result = (
@@ -54,6 +54,13 @@ def _calculate(operator: str, left: int | float, right: int | float) -> Value:
         return int(result) if is_int(left) and is_int(right) else result
     except (ZeroDivisionError, OverflowError, ValueError):
         raise TemplateError(f"{left} {operator} {right} has no value") from None
+
+
+def _float(value: int | float) -> float:
+    result = float(value)
+    if is_int(value) and result != value:
+        raise ValueError("an integer that no double can hold")
+    return result
 
 
 def relate(relation: str, left: Value, right: Value, budget: Budget) -> bool:

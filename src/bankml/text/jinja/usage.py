@@ -10,15 +10,22 @@ class Usage:
         self._used: set[int] = set()
         self._operations: dict[int, set[str]] = {}
 
-    def use(self, value: Value, deep: bool = False) -> None:
+    def use(self, value: Value) -> None:
         self._used.add(id(value))
-        if deep and isinstance(value, list | tuple):
-            for item in value:
-                self.use(item, deep)
-        elif deep and isinstance(value, dict):
-            for key, item in value.items():
-                self.use(key)
-                self.use(item, deep)
+
+    def use_all(self, value: Value) -> None:
+        """`value` and everything in it; what is in it several times is visited once."""
+        seen, todo = set[int](), [value]
+        while todo:
+            item = todo.pop()
+            if id(item) in seen:
+                continue
+            seen.add(id(item))
+            if isinstance(item, list | tuple):
+                todo.extend(item)
+            elif isinstance(item, dict):
+                todo.extend(item.values())
+        self._used |= seen
 
     def operation(self, value: Value, name: str) -> None:
         self.use(value)
