@@ -1,0 +1,83 @@
+#include "tokenizer/merges.h"
+
+#include <stdexcept>
+
+#include "tokenizer/unicode.h"
+
+namespace bankml {
+
+std::array<std::string, 256> byte_characters() {
+    std::array<std::string, 256> characters;
+    char32_t next = 256;
+    for (unsigned b = 0; b < 256; ++b) {
+        const bool printable = (b > 0x20 && b < 0x7F) || (b > 0xA0 && b != 0xAD);
+        unicode::append_utf8(printable ? b : next++, characters[b]);
+    }
+    return characters;
+}
+
+MergeTable::MergeTable(const std::vector<std::string> &tokens, const std::vector<std::string> &merges)
+    : n_tokens_(tokens.size()) {
+    numbers_.reserve(tokens.size() + 256);
+    for (std::size_t id = 0; id < tokens.size(); ++id) numbers_.emplace(tokens[id], id);
+    const auto characters = byte_characters();
+    for (unsigned b = 0; b < 256; ++b) bytes_[b] = intern(characters[b]);
+
+    std::size_t size = 16;
+    while (size < merges.size() * 2) size *= 2;
+    slots_.resize(size);
+    mask_ = size - 1;
+    std::string made;
+    for (std::size_t rank = 0; rank < merges.size(); ++rank) {
+        const std::string_view merge = merges[rank];
+        const std::size_t space = merge.find(' ', 1);
+        if (space == std::string_view::npos) throw std::invalid_argument("merge " + std::to_string(rank) + " has no two sides");
+        const std::string_view left = merge.substr(0, space), right = merge.substr(space + 1);
+        made.assign(left).append(right);
+        insert(intern(left), intern(right), static_cast<std::uint32_t>(rank), intern(made));
+    }
+
+    for (const std::string &text : others_) {
+        std::vector<std::int32_t> &spelled = spelled_.emplace_back();
+        for (const char c : text) {
+            const auto found = numbers_.find(std::string(1, c));
+            if (found != numbers_.end() && found->second < n_tokens_) spelled.push_back(static_cast<std::int32_t>(found->second));
+        }
+    }
+    numbers_ = {};
+    others_ = {};
+}
+
+std::uint32_t MergeTable::intern(std::string_view text) {
+    const auto [at, is_new] = numbers_.emplace(text, n_tokens_ + others_.size());
+    if (is_new) others_.emplace_back(text);
+    return at->second;
+}
+
+std::size_t MergeTable::slot(std::uint64_t pair) const {
+    std::uint64_t hash = pair * 0x9E3779B97F4A7C15u;
+    std::size_t at = (hash ^ hash >> 32) & mask_;
+    while (slots_[at].pair != pair && slots_[at].pair != EMPTY) at = (at + 1) & mask_;
+    return at;
+}
+
+void MergeTable::insert(std::uint32_t left, std::uint32_t right, std::uint32_t rank, std::uint32_t made) {
+    const std::uint64_t pair = std::uint64_t{left} << 32 | right;
+    Merge &merge = slots_[slot(pair)];
+    if (merge.pair == EMPTY) merge = {pair, rank, made};  // of a pair named twice, the first rank counts
+}
+
+const MergeTable::Merge &MergeTable::find(std::uint32_t left, std::uint32_t right) const {
+    return slots_[slot(std::uint64_t{left} << 32 | right)];
+}
+
+void MergeTable::append_tokens(std::uint32_t s, std::vector<std::int32_t> &out) const {
+    if (s < n_tokens_) {
+        out.push_back(static_cast<std::int32_t>(s));
+    } else {
+        const auto &spelled = spelled_[s - n_tokens_];
+        out.insert(out.end(), spelled.begin(), spelled.end());
+    }
+}
+
+}  // namespace bankml

@@ -1,0 +1,53 @@
+// Byte-pair merges over interned strings.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace bankml {
+
+// The printable character (in UTF-8) that stands for each byte in a vocabulary of this kind.
+std::array<std::string, 256> byte_characters();
+
+// Which pairs of strings merge, at what rank, and into what. Strings are numbered: a token has its own id, any other string
+// that a merge names or makes comes after the last token.
+class MergeTable {
+public:
+    static constexpr std::uint32_t NO_RANK = 0xFFFFFFFF;
+    struct Merge {
+        std::uint64_t pair = EMPTY;  // left << 32 | right
+        std::uint32_t rank = NO_RANK;
+        std::uint32_t made = 0;
+    };
+
+    MergeTable(const std::vector<std::string> &tokens, const std::vector<std::string> &merges);
+
+    // The merge of `left` with `right`; its rank is NO_RANK if there is none.
+    const Merge &find(std::uint32_t left, std::uint32_t right) const;
+
+    // The string a byte of input begins as.
+    std::uint32_t byte(unsigned char b) const { return bytes_[b]; }
+
+    // Appends the tokens of string `s`: itself, or where it is no token the tokens whose text is one byte of its spelling.
+    void append_tokens(std::uint32_t s, std::vector<std::int32_t> &out) const;
+
+private:
+    static constexpr std::uint64_t EMPTY = ~std::uint64_t{0};
+
+    std::uint32_t intern(std::string_view text);
+    void insert(std::uint32_t left, std::uint32_t right, std::uint32_t rank, std::uint32_t made);
+    std::size_t slot(std::uint64_t pair) const;
+
+    std::size_t n_tokens_;
+    std::unordered_map<std::string, std::uint32_t> numbers_;  // emptied once the table is built
+    std::vector<std::string> others_;                         // the strings that are no token
+    std::vector<std::vector<std::int32_t>> spelled_;          // their tokens, byte by byte
+    std::array<std::uint32_t, 256> bytes_{};
+    std::vector<Merge> slots_;  // open addressing, a power of two in size
+    std::size_t mask_ = 0;
+};
+
+}  // namespace bankml

@@ -1,0 +1,110 @@
+"""What kinds of message a template was written for, found as llama.cpp b11192 finds it: probes are rendered, and what the
+template did with them is looked at. A probe that does not render tells what it told until then."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jinja2 import nodes
+
+from bankml.text.jinja.budget import Budget, TemplateError
+from bankml.text.jinja.interpreter import Interpreter
+from bankml.text.jinja.usage import Usage, probe
+from bankml.text.jinja.values import Value, from_json
+
+_STEPS, _BYTES = 50_000, 4 << 20
+
+_MARK = "STRING_MARKER"
+_CALL = {"id": "call00001", "type": "function", "function": {"name": "tool1"}}
+_SCHEMA = {
+    "type": "object",
+    "properties": {"arg": {"type": "string", "description": "Arg description"}},
+    "required": ["arg"],
+}
+_TOOLS = [
+    {
+        "name": "tool",
+        "type": "function",
+        "function": {"name": "tool1", "description": "Tool description", "parameters": _SCHEMA},
+    }
+]
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """Content as a string and as a list of parts; a system role; tool calls, and their arguments as objects."""
+
+    string_content: bool = True
+    typed_content: bool = False
+    system_role: bool = True
+    tool_calls: bool = True
+    object_arguments: bool = False
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    rendered: bool
+    text: bytes
+    messages: Value
+    tools: Value
+    usage: Usage
+
+
+def capabilities(tree: nodes.Template) -> Capabilities:
+    string_content, typed_content = _content(tree)
+    tool_calls, object_arguments = _tool_calls(tree)
+    return Capabilities(string_content, typed_content, _system_role(tree), tool_calls, object_arguments)
+
+
+def _try(
+    tree: nodes.Template, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] = ()
+) -> _Outcome:
+    usage = Usage()
+    given = {"messages": probe(from_json(list(messages))), "tools": probe(from_json(list(tools)))}
+    variables = {**given, "bos_token": b"", "eos_token": b"", "add_generation_prompt": True}
+    try:
+        text = Interpreter(Budget(_STEPS, _BYTES), 0.0, usage).render(tree, variables)
+    except TemplateError:
+        return _Outcome(False, b"", given["messages"], given["tools"], usage)
+    return _Outcome(True, text, given["messages"], given["tools"], usage)
+
+
+def _content(tree: nodes.Template) -> tuple[bool, bool]:
+    outcome = _try(tree, [{"role": "user", "content": _MARK}])
+    content = outcome.messages[0][b"content"]
+    as_list = outcome.usage.had(content, "selectattr", "array_access")
+    strings = outcome.rendered and not (as_list and _MARK.encode() not in outcome.text)
+    if as_list or not outcome.usage.had(content, "test_is_string"):
+        return strings, as_list
+    outcome = _try(tree, [{"role": "user", "content": []}])
+    content = outcome.messages[0][b"content"]
+    return strings, outcome.rendered and outcome.usage.had(content, "selectattr", "array_access")
+
+
+def _system_role(tree: nodes.Template) -> bool:
+    messages = [{"role": "system", "content": "System message"}, {"role": "user", "content": "User message"}]
+    outcome = _try(tree, messages)
+    return outcome.usage.used(outcome.messages[0][b"content"])
+
+
+def _tool_calls(tree: nodes.Template) -> tuple[bool, bool]:
+    outcome = _try(tree, _with_call({"arg": "value"}), _TOOLS)
+    supported = True
+    if outcome.rendered:
+        calls = outcome.messages[1][b"tool_calls"]
+        supported = outcome.usage.used(calls)
+        if supported and outcome.usage.used(calls[0][b"function"][b"arguments"][b"arg"]):
+            return True, True
+    outcome = _try(tree, _with_call('{"arg": "value"}'), _TOOLS)
+    return supported and outcome.rendered and outcome.usage.used(outcome.messages[1][b"tool_calls"]), False
+
+
+def _with_call(arguments: Any) -> list[dict[str, Any]]:
+    call = _CALL | {"function": {"name": "tool1", "arguments": arguments}}
+    return [
+        {"role": "user", "content": "User message"},
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "content": "Tool response", "tool_call_id": "call00001"},
+        {"role": "assistant", "content": "The tool response was 'tool response'"},
+        {"role": "user", "content": "User message"},
+    ]

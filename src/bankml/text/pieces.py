@@ -1,0 +1,83 @@
+"""The pieces of tokens to the text of an answer: whole UTF-8 only, nothing of a stop string.
+
+The rules are those of llama-server b11192's `process_token`. Two things differ, on purpose. Bytes that are still incomplete
+when an answer ends become U+FFFD (llama-server drops them). And a stop string is found wherever it is in the text not yet
+released; llama-server misses one that ends before the first byte of a token that ends in the middle of a character.
+"""
+
+from collections.abc import Sequence
+
+from bankml.errors import RequestError
+
+
+class TextStream:
+    """Text released so far never contains a stop string, nor the beginning of one that may still be forming.
+
+    `push` every token's piece and, when generation ends for another reason than a stop string, `finish`. For entries per
+    token (logprobs): one is due after each push that leaves `whole` true, with the text that pushes released since the last.
+    """
+
+    def __init__(self, stop_strings: Sequence[str] = ()) -> None:
+        if not all(stop_strings):
+            raise RequestError("a stop string must not be empty")
+        self._stops = [(stop, stop.encode("utf-8", "replace")) for stop in stop_strings]
+        self._held = bytearray()
+        self._released: list[str] = []
+        self.stop_word: str | None = None
+        """The stop string that ended the text, once one did."""
+
+    @property
+    def stopped(self) -> bool:
+        return self.stop_word is not None
+
+    @property
+    def whole(self) -> bool:
+        """Whether what was pushed so far does not end in the middle of a character."""
+        return _whole_size(self._held) == len(self._held)
+
+    @property
+    def text(self) -> str:
+        """All the text released so far."""
+        self._released = ["".join(self._released)]
+        return self._released[0]
+
+    def push(self, piece: bytes) -> str:
+        """The text that can be released now that `piece` has come: "" while more has to be seen, or once stopped."""
+        if self.stopped:
+            return ""
+        self._held += piece
+        if not self.whole:
+            return ""
+        found = [(at, i) for i, (_, stop) in enumerate(self._stops) if (at := self._held.find(stop)) >= 0]
+        if found:
+            at, first = min(found)
+            self.stop_word = self._stops[first][0]
+            del self._held[at:]
+        elif any(_may_be_forming(self._held, stop) for _, stop in self._stops):
+            return ""
+        return self._release()
+
+    def finish(self) -> str:
+        """What is held when generation ends for another reason: the beginning of a stop string, an incomplete character."""
+        return self._release()
+
+    def _release(self) -> str:
+        text = self._held.decode("utf-8", "replace")
+        self._held.clear()
+        self._released.append(text)
+        return text
+
+
+def _whole_size(data: bytearray) -> int:
+    """The length of `data` without a multi-byte character that is cut off at its end."""
+    for back in range(1, min(len(data), 3) + 1):
+        byte = data[-back]
+        length = 2 if byte & 0xE0 == 0xC0 else 3 if byte & 0xF0 == 0xE0 else 4 if byte & 0xF8 == 0xF0 else 1
+        if length > back:
+            return len(data) - back
+    return len(data)
+
+
+def _may_be_forming(data: bytearray, stop: bytes) -> bool:
+    """Whether `data` ends with a beginning of `stop`."""
+    return any(data.endswith(stop[:size]) for size in range(min(len(data), len(stop)), 0, -1))

@@ -1,0 +1,177 @@
+"""What a template writes around an assistant's reasoning, found as llama.cpp b11192 finds it: by comparing renderings that
+differ in one thing."""
+
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+_USER = {"role": "user", "content": "U_USER_MSG Hello END_U"}
+_ANSWER = {"role": "assistant", "content": "A_ASST_MSG I can help END_A"}
+_THOUGHT = "REASON_PART I am thinking END_R"
+_ARGUMENTS = {"AA_ARG_FST_AA": "VVVV", "BB_ARG_SND_BB": "XXXX"}
+_ANCHOR = 64
+
+_SPACE = r"[ \t\n\v\f\r]*"
+_MARKER = r"(?:<[^>]*>|\[[^\]]*\])"
+
+Render = Callable[[Sequence[Mapping[str, Any]], bool, bool, Sequence[Mapping[str, Any]]], str | None]
+"""Renders (messages, add_generation_prompt, enable_thinking, tools); None where the template cannot."""
+
+
+@dataclass(frozen=True)
+class ReasoningMarks:
+    """`start` and `end`, white space included; "" for a mark there is none of."""
+
+    start: str = ""
+    end: str = ""
+
+
+def reasoning_marks(source: str, render: Render, tool_calls: bool) -> ReasoningMarks:
+    marks, found = _around_a_thought(render)
+    marks, found = _by_thinking_switched(render, marks, found)
+    if tool_calls:
+        marks, found = _beside_tool_calls(render, marks, found)
+    old_thinking = "content.split('</think>')" in source and "reasoning_content" not in source
+    if old_thinking and "<SPECIAL_12>" not in source and not found:
+        return ReasoningMarks("<think>", "</think>")
+    return marks
+
+
+def _around_a_thought(render: Render) -> tuple[ReasoningMarks, bool]:
+    without = render([_USER, _ANSWER], False, True, ())
+    with_it = render([_USER, _ANSWER | {"reasoning_content": _THOUGHT}], False, True, ())
+    if without is None or with_it is None or _THOUGHT not in with_it:
+        return ReasoningMarks(), False
+    wrapped = re.search(f"({_MARKER}{_SPACE}){_THOUGHT}({_SPACE}{_MARKER}{_SPACE})", with_it)
+    if wrapped:
+        return ReasoningMarks(wrapped[1], wrapped[2]), True
+    ended = re.search(f"{_THOUGHT}{_SPACE}({_MARKER}{_SPACE})", with_it)
+    return (ReasoningMarks("", ended[1]), True) if ended else (ReasoningMarks(), False)
+
+
+def _by_thinking_switched(render: Render, marks: ReasoningMarks, found: bool) -> tuple[ReasoningMarks, bool]:
+    off, on = render([_USER], True, False, ()), render([_USER], True, True, ())
+    if off is None or on is None:
+        return marks, found
+    only_off, only_on = _difference(off, on)
+    if not _trim(only_off) and only_on:
+        if _trim(only_on) and on.endswith(_trim(only_on)) and not marks.start:
+            return ReasoningMarks(only_on, marks.end), True
+    elif not _trim(only_on) and only_off:
+        if _trim(only_off) and off.endswith(_trim(only_off)) and not marks.end:
+            segments = _segments_with_text(off)
+            shown = len(segments) >= 2 and segments[-1] == _trim(only_off) and _is_marker(segments[-2])
+            return ReasoningMarks(segments[-2] if shown else marks.start, only_off), True
+    elif _trim(only_off) and _trim(only_on):
+        for base, extended in ((on, off), (off, on)):
+            anchor = base[-_ANCHOR:]
+            at = extended.rfind(anchor)
+            if at < 0 or at + len(anchor) >= len(extended):
+                continue
+            extra = _segments_with_text(_trim(extended[at + len(anchor) :]))
+            if len(extra) == 2 and _is_marker(extra[0]) and _is_marker(extra[1]):
+                return ReasoningMarks(marks.start or extra[0], marks.end or extra[1]), True
+    return marks, found or bool(marks.end)
+
+
+def _beside_tool_calls(render: Render, marks: ReasoningMarks, found: bool) -> tuple[ReasoningMarks, bool]:
+    """Some templates show reasoning only where tools are called."""
+    call = {
+        "id": "call00001",
+        "type": "function",
+        "function": {"name": "FFF_FIRST_FUN_F", "arguments": _ARGUMENTS},
+    }
+    plain = render([_USER, _ANSWER | {"reasoning_content": _THOUGHT}], False, True, _tools())
+    calling = {"role": "assistant", "content": None, "reasoning_content": _THOUGHT, "tool_calls": [call]}
+    with_call = render([_USER, calling], False, True, _tools())
+    if plain is None or with_call is None or _THOUGHT in plain or _THOUGHT not in with_call:
+        return marks, found
+    wrapped = re.search(f"({_MARKER}{_SPACE}){_THOUGHT}{_SPACE}({_MARKER}{_SPACE})", with_call)
+    if wrapped:
+        return ReasoningMarks(wrapped[1], wrapped[2]), True
+    ended = re.search(f"{_THOUGHT}{_SPACE}({_MARKER}{_SPACE})", with_call)
+    return (ReasoningMarks(marks.start, ended[1]), True) if ended else (marks, False)
+
+
+def _tools() -> list[dict[str, Any]]:
+    properties = {
+        "AA_ARG_FST_AA": {"type": "string", "description": "First argument"},
+        "BB_ARG_SND_BB": {"type": "string", "description": "Second argument"},
+    }
+    schema = {"type": "object", "properties": properties, "required": []}
+    named = (("FFF_FIRST_FUN_F", "Test function foo"), ("SSS_SECOND_FUN_S", "Test function bar"))
+    return [
+        {"type": "function", "function": {"name": name, "description": description, "parameters": schema}}
+        for name, description in named
+    ]
+
+
+def _trim(text: str) -> str:
+    return text.strip(" \t\n\v\f\r")
+
+
+def _segments(text: str) -> list[str]:
+    """`text` cut into markers (<…> and […]) and what is between them; after a marker that is not closed, nothing is cut."""
+    segments, border, closing = [], 0, ""
+    for at, character in enumerate(text):
+        if not closing and character in "<[":
+            if border < at:
+                segments.append(text[border:at])
+            border, closing = at, ">" if character == "<" else "]"
+        elif closing and character == closing:
+            segments.append(text[border : at + 1])
+            border, closing = at + 1, ""
+    return [*segments, text[border:]] if border < len(text) else segments
+
+
+def _segments_with_text(text: str) -> list[str]:
+    return [segment for segment in _segments(text) if _trim(segment)]
+
+
+def _is_marker(segment: str) -> bool:
+    return (segment[0], segment[-1]) in (("<", ">"), ("[", "]"))
+
+
+def _difference(left: str, right: str) -> tuple[str, str]:
+    """What only `left` and only `right` have between what both begin with and what both end with.
+
+    Segments are compared from both ends at once, as the reference does, which decides where a segment belongs that both
+    ends could claim; only then single characters are.
+    """
+    a, b = _segments(left), _segments(right)
+    if not a or not b:
+        return left, right
+    begin_a, end_a, begin_b, end_b = 0, len(a) - 1, 0, len(b) - 1
+    done_a = done_b = False
+    advanced = True
+    while advanced and begin_a != end_a and begin_b != end_b:
+        advanced = False
+        if a[begin_a] == b[begin_b]:
+            begin_a, begin_b, advanced = begin_a + 1, begin_b + 1, True
+        if a[end_a] == b[end_b]:
+            done_a, done_b, advanced = done_a or begin_a == end_a, done_b or begin_b == end_b, True
+            end_a, end_b = max(end_a - 1, begin_a), max(end_b - 1, begin_b)
+    if begin_a == end_a and begin_b != end_b:
+        if a[begin_a] == b[end_b]:
+            end_b, done_a = end_b - 1, True
+        elif a[begin_a] == b[begin_b]:
+            begin_b, done_a = begin_b + 1, True
+    elif begin_b == end_b and begin_a != end_a:
+        if a[end_a] == b[begin_b]:
+            end_a, done_b = end_a - 1, True
+        elif a[begin_a] == b[begin_b]:
+            begin_a, done_b = begin_a + 1, True
+    elif begin_a == end_a and begin_b == end_b and a[begin_a] == b[begin_b] and _is_marker(a[begin_a]):
+        done_a = done_b = True
+    rest_a, rest_b = "".join(a[begin_a : end_a + (not done_a)]), "".join(b[begin_b : end_b + (not done_b)])
+    ends_are_text = not _is_marker(a[end_a]) and not _is_marker(b[end_b])
+    begins_are_text = not _is_marker(a[begin_a]) and not _is_marker(b[begin_b])
+    suffix = len(os.path.commonprefix([rest_a[::-1], rest_b[::-1]])) if ends_are_text else 0
+    rest_a, rest_b = rest_a[: len(rest_a) - suffix], rest_b[: len(rest_b) - suffix]
+    prefix = len(os.path.commonprefix([rest_a, rest_b])) if begins_are_text else 0
+    only_left, only_right = rest_a[prefix:], rest_b[prefix:]
+    if not only_left and only_right and right.startswith(left):
+        return "", right[len(left) :]
+    return only_left, only_right

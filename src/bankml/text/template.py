@@ -1,0 +1,165 @@
+"""A model's chat template: messages to the prompt that `llama-server --jinja --reasoning off` (b11192) would make of them."""
+
+import functools
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bankml.errors import RequestError
+from bankml.text.capabilities import Capabilities, capabilities
+from bankml.text.jinja.budget import Budget, TemplateError
+from bankml.text.jinja.interpreter import Interpreter
+from bankml.text.jinja.reader import read
+from bankml.text.jinja.values import Value, from_json
+from bankml.text.messages import Conversation, adapted, is_empty, spoken, with_fitting_content
+from bankml.text.reasoning import ReasoningMarks, reasoning_marks
+
+# A rendering may take what a long conversation takes, and a second at most: steps cost about a microsecond each.
+_STEPS, _STEPS_A_VALUE = 300_000, 200
+_BYTES, _BYTES_A_BYTE = 48 << 20, 16
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """`text` is what the model continues. `prefill` is the beginning of the answer that the conversation brought along: it
+    ends `text`, and the answer's text starts with it."""
+
+    text: str
+    prefill: str = ""
+
+
+class ChatTemplate:
+    """A compiled template. Safe to use from several threads."""
+
+    def __init__(self, source: str, bos_token: str = "", eos_token: str = "") -> None:
+        """Raises Refused for a source that does not parse, is too long, or uses what chat templates do not have."""
+        self.source = source
+        self._tree = read(source)
+        self._tokens = {"bos_token": bos_token, "eos_token": eos_token}
+
+    @functools.cached_property
+    def capabilities(self) -> Capabilities:
+        """What kinds of message the template was written for, found by rendering probes at the first use."""
+        return capabilities(self._tree)
+
+    @functools.cached_property
+    def reasoning(self) -> ReasoningMarks:
+        """What the template writes around an assistant's reasoning, found by rendering probes at the first use."""
+        return reasoning_marks(self.source, self._probe, self.capabilities.tool_calls)
+
+    def prompt(self, conversation: Conversation, now: float | None = None) -> Prompt:
+        """The prompt of `conversation`; `now` is the time the template sees, in seconds since the epoch.
+
+        A conversation whose last message is continued is rendered without it, and the answer's beginning is put after that.
+        Raises RequestError where the template refuses the messages, or would take too long or write too much.
+        """
+        if not conversation.continues:
+            return Prompt(self._shown(conversation, conversation.add_generation_prompt, now))
+        text, last = self._shown(conversation, False, now), conversation.messages[-1]
+        if is_empty(last):
+            return Prompt(text)
+        opening, prefill = self.generation_prompt(conversation, now), spoken(last)
+        if self.reasoning.start:
+            if conversation.continues == "reasoning":
+                raise RequestError("an answer cannot be continued inside its reasoning: send the message with content")
+            marks, thought = self.reasoning, last.get("reasoning_content", "")
+            opening = opening.partition(marks.start)[0] + marks.start + thought + marks.end
+        elif conversation.continues == "reasoning":
+            prefill = ""
+        return Prompt(text + opening + prefill, prefill)
+
+    def generation_prompt(self, conversation: Conversation, now: float | None = None) -> str:
+        """What asking for an answer adds to the end of the prompt. Raises RequestError, as `prompt` does."""
+        now = time.time() if now is None else now
+        without, asking = (self._shown(conversation, add, now) for add in (False, True))
+        return asking[len(os.path.commonprefix([without, asking])) :]
+
+    def _shown(self, conversation: Conversation, add_generation_prompt: bool, now: float | None) -> str:
+        """The messages that the template shows: all but one that is continued."""
+        messages = conversation.messages[:-1] if conversation.continues else conversation.messages
+        variables: dict[str, Any] = {"enable_thinking": conversation.enable_thinking}
+        if conversation.tools:
+            variables["tools"] = conversation.tools
+        return self.render(
+            adapted(messages, self.source, self.capabilities),
+            add_generation_prompt,
+            variables | dict(conversation.template_arguments),
+            now,
+        )
+
+    def render(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        add_generation_prompt: bool = True,
+        variables: Mapping[str, Any] | None = None,
+        now: float | None = None,
+    ) -> str:
+        """`messages` just as they are, with `variables` (JSON values, by name) beside them. Raises RequestError."""
+        now = time.time() if now is None else now
+        local = time.localtime(now)
+        named = {"datetime": time.strftime("%b %d %Y", local), "date_string": time.strftime("%d %b %Y", local)}
+        try:
+            return self._run(messages, add_generation_prompt, named | dict(variables or {}), now)
+        except TemplateError as error:
+            raise RequestError(f"the chat template cannot render these messages: {error}") from None
+
+    def _probe(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        add_generation_prompt: bool,
+        enable_thinking: bool,
+        tools: Sequence[Mapping[str, Any]],
+    ) -> str | None:
+        variables: dict[str, Any] = {"enable_thinking": enable_thinking}
+        if tools:
+            variables["tools"] = tools
+        try:
+            return self._run(
+                with_fitting_content(messages, self.capabilities), add_generation_prompt, variables, time.time()
+            )
+        except TemplateError:
+            return None
+
+    def _run(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        add_generation_prompt: bool,
+        variables: Mapping[str, Any],
+        now: float,
+    ) -> str:
+        given = from_json({"messages": list(messages), **self._tokens, **variables})
+        scope = {name.decode(): value for name, value in given.items()}
+        if add_generation_prompt:
+            scope["add_generation_prompt"] = True
+        _apply_options(scope)
+        n_values, n_bytes = _size(given)
+        budget = Budget(_STEPS + _STEPS_A_VALUE * n_values, _BYTES + _BYTES_A_BYTE * n_bytes)
+        return Interpreter(budget, now).render(self._tree, scope).decode("utf-8", "replace")
+
+
+def _apply_options(scope: dict[str, Value]) -> None:
+    """Templates know two options by several names."""
+    keep, effort = scope.get("preserve_reasoning"), scope.get("reasoning_effort")
+    if isinstance(keep, bool):
+        scope["preserve_thinking"] = keep
+        for name in ("clear_thinking", "truncate_history_thinking", "drop_thinking"):
+            scope[name] = not keep
+    if isinstance(effort, bytes) and effort:
+        scope["reasoning_strength"] = effort
+
+
+def _size(value: Value) -> tuple[int, int]:
+    """How many values there are in `value`, and how many bytes of text."""
+    n_values, n_bytes, todo = 0, 0, [value]
+    while todo:
+        item = todo.pop()
+        n_values += 1
+        if isinstance(item, bytes):
+            n_bytes += len(item)
+        elif isinstance(item, list):
+            todo.extend(item)
+        elif isinstance(item, dict):
+            todo.extend(item.values())
+    return n_values, n_bytes

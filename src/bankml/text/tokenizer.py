@@ -1,0 +1,113 @@
+"""Text to tokens and tokens to text, as llama.cpp b11192 does it."""
+
+from bankml import _native
+from bankml.text.vocabulary import (
+    BYTE,
+    CONTROL,
+    NORMAL,
+    UNKNOWN,
+    USER_DEFINED,
+    HasMetadata,
+    Vocabulary,
+)
+
+_NEVER, _WITH_PARSE_SPECIAL, _ALWAYS = range(3)
+
+
+def _cut(attribute: int) -> int:
+    if attribute & (CONTROL | UNKNOWN):
+        return _WITH_PARSE_SPECIAL
+    return _ALWAYS if attribute & USER_DEFINED else _NEVER
+
+
+_CUTS = bytes(_cut(attribute) for attribute in range(256))
+
+
+def _byte_of_character() -> dict[str, int]:
+    """The byte each printable stand-in means: visible Latin-1 means itself, the rest follow from U+0100 on in order."""
+    visible = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    hidden = [byte for byte in range(256) if byte not in visible]
+    return {chr(byte): byte for byte in visible} | {chr(256 + i): byte for i, byte in enumerate(hidden)}
+
+
+_BYTES = _byte_of_character()
+
+
+class Tokenizer:
+    """A vocabulary at work. Safe to use from several threads."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self.vocabulary = vocabulary
+        self._native = _native.Tokenizer(
+            vocabulary.tokens, vocabulary.attributes.translate(_CUTS), vocabulary.merges, vocabulary.pretokenizer
+        )
+
+    @classmethod
+    def from_header(cls, header: HasMetadata) -> "Tokenizer":
+        """Raises Refused, naming the key, for a vocabulary that bankML does not play."""
+        return cls(Vocabulary.from_header(header))
+
+    @property
+    def n_vocab(self) -> int:
+        return len(self.vocabulary.tokens)
+
+    def encode(self, text: str | bytes, parse_special: bool = True) -> list[int]:
+        """The tokens of `text`; nothing is added before or after.
+
+        With `parse_special` the texts of control tokens become those tokens; without it only user-defined tokens do. A
+        lone surrogate, or a byte that is not UTF-8, is read as U+FFFD. Runs without the GIL.
+        """
+        data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
+        if isinstance(text, str) and len(data) != len(text):
+            data = _without_surrogates(text, data)
+        return self._native.encode(data, parse_special)
+
+    def n_tokens(self, text: str | bytes, parse_special: bool = True) -> int:
+        return len(self.encode(text, parse_special))
+
+    def is_end_of_generation(self, token: int) -> bool:
+        return token in self.vocabulary.end_of_generation
+
+    def piece(self, token: int) -> bytes:
+        """What `token` adds to an answer's text: control and unknown tokens add nothing."""
+        if self.vocabulary.attributes[token] & (CONTROL | UNKNOWN):
+            return b""
+        return self.spelling(token)
+
+    def spelling(self, token: int) -> bytes:
+        """What `token` stands for, control tokens included: `/tokenize`'s pieces and the template's bos_token."""
+        text, attribute = self.vocabulary.tokens[token], self.vocabulary.attributes[token]
+        if attribute & (CONTROL | UNKNOWN | USER_DEFINED):
+            return text.encode()
+        if attribute & NORMAL:
+            return _decoded(text)
+        return bytes([int(text[3:5], 16)]) if attribute & BYTE else b""
+
+    @property
+    def bos_text(self) -> str:
+        """The text of the beginning-of-sequence token, "" where there is none: a template's `bos_token`."""
+        return "" if self.vocabulary.bos is None else self.spelling(self.vocabulary.bos).decode(errors="replace")
+
+    @property
+    def eos_text(self) -> str:
+        """The text of the end-of-sequence token: a template's `eos_token`."""
+        return self.spelling(self.vocabulary.eos).decode(errors="replace")
+
+
+def _without_surrogates(text: str, data: bytes) -> bytes:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return "".join("\ufffd" if "\ud800" <= c <= "\udfff" else c for c in text).encode()
+    return data
+
+
+def _decoded(text: str) -> bytes:
+    out = bytearray()
+    for character in text:
+        byte = _BYTES.get(character)
+        if byte is None:
+            out += f"[UNK_BYTE_0x{character.encode().hex()}{text}]".encode()
+        else:
+            out.append(byte)
+    return bytes(out)

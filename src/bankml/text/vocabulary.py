@@ -1,0 +1,276 @@
+"""The vocabulary a GGUF header carries, checked and completed the way llama.cpp b11192 completes it at load.
+
+llama.cpp guesses from token texts what the header leaves out: which tokens are control tokens, and which of them end an
+answer. The rules are those of its `llama_vocab::impl::load` for `gpt2` vocabularies.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from bankml import _native
+from bankml.errors import Refused
+
+PREFIX = "tokenizer.ggml."
+PRETOKENIZERS = ("smollm", "qwen2")
+
+# What a token is, as bits: a retyped token keeps what it was.
+UNKNOWN, UNUSED, NORMAL, CONTROL, USER_DEFINED, BYTE, UNDEFINED = 1, 2, 4, 8, 16, 32, 64
+_ATTRIBUTES = bytes([UNDEFINED, NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE])  # by `token_type`
+
+_ENDS = (
+    "<|eot_id|>",
+    "<|im_end|>",
+    "<|end|>",
+    "<|return|>",
+    "<|call|>",
+    "<|flush|>",
+    "<|calls|>",
+    "<end_of_turn>",
+    "<|endoftext|>",
+    "</s>",
+    "<|eom_id|>",
+    "<EOT>",
+    "_<EOT>",
+    "[EOT]",
+    "[EOS]",
+    "<|end_of_text|>",
+    "<end_of_utterance>",
+    "<eos>",
+    "<turn|>",
+    "<|tool_response>",
+    "<｜end▁of▁sentence｜>",
+    "[e~[",
+)
+_ALWAYS_SHOWN = ("<|channel|>", "<|message|>", "<|start|>", "<|constrain|>")
+
+
+@dataclass(frozen=True)
+class _Purpose:
+    """A purpose a token may serve: the header keys that name it, else the texts it is known by."""
+
+    keys: tuple[str, ...]
+    names: tuple[str, ...]
+    ends_generation: bool = False
+
+
+_FILL_IN_THE_MIDDLE = (
+    _Purpose(
+        ("fim_pre_token_id", "prefix_token_id"),
+        (
+            "<|fim_prefix|>",
+            "<fim-prefix>",
+            "<fim_prefix>",
+            "<｜fim▁begin｜>",
+            "<PRE>",
+            "▁<PRE>",
+            "<|code_prefix|>",
+            "<|prefix|>",
+        ),
+    ),
+    _Purpose(
+        ("fim_suf_token_id", "suffix_token_id"),
+        (
+            "<|fim_suffix|>",
+            "<fim-suffix>",
+            "<fim_suffix>",
+            "<｜fim▁hole｜>",
+            "<SUF>",
+            "▁<SUF>",
+            "<|code_suffix|>",
+            "<|suffix|>",
+        ),
+    ),
+    _Purpose(
+        ("fim_mid_token_id", "middle_token_id"),
+        (
+            "<|fim_middle|>",
+            "<fim-middle>",
+            "<fim_middle>",
+            "<｜fim▁end｜>",
+            "<MID>",
+            "▁<MID>",
+            "<|code_middle|>",
+            "<|middle|>",
+        ),
+    ),
+    _Purpose(("fim_pad_token_id",), ("<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<PAD>", "[PAD]"), ends_generation=True),
+    _Purpose(
+        ("fim_rep_token_id",),
+        ("<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<REPO>", "<reponame>"),
+        ends_generation=True,
+    ),
+    _Purpose(("fim_sep_token_id",), ("<|file_sep|>",), ends_generation=True),
+)
+_ENDING_KEYS = ("eos_token_id", "eot_token_id", "eom_token_id")
+_OTHER_KEYS = ("bos_token_id", "unknown_token_id", "seperator_token_id", "padding_token_id", "mask_token_id")
+_DEFAULT_BOS = 11  # what llama.cpp takes where a gpt2 vocabulary names none
+
+
+class HasMetadata(Protocol):
+    @property
+    def metadata(self) -> Mapping[str, Any]: ...
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """`tokens` by id as the file spells them, `attributes` one byte of bits a token, `merges` best first."""
+
+    tokens: list[str]
+    attributes: bytes
+    merges: list[str]
+    pretokenizer: str
+    end_of_generation: frozenset[int]
+    bos: int | None
+    eos: int
+
+    @classmethod
+    def from_header(cls, header: HasMetadata) -> "Vocabulary":
+        """Raises Refused, naming the key, for a vocabulary that bankML does not play."""
+        return _read(header.metadata)
+
+
+def _read(metadata: Mapping[str, Any]) -> Vocabulary:
+    model = _text(metadata, "model")
+    if model != "gpt2":
+        raise Refused(f"{PREFIX}model is {model!r}: bankML plays gpt2 vocabularies")
+    pretokenizer = _text(metadata, "pre")
+    if pretokenizer not in PRETOKENIZERS:
+        raise Refused(f"{PREFIX}pre is {pretokenizer!r}: bankML plays {' and '.join(PRETOKENIZERS)}")
+    _refuse_what_changes_text(metadata)
+    tokens = _strings(metadata, "tokens")
+    tokens = [token or f"[EMPTY_{id}]" for id, token in enumerate(tokens)]
+    ids = {token: id for id, token in enumerate(tokens)}
+    if len(ids) != len(tokens):
+        again = next(token for id, token in enumerate(tokens) if ids[token] != id)
+        raise Refused(f"{PREFIX}tokens has {again!r} twice")
+    merges = _strings(metadata, "merges")
+    for rank, merge in enumerate(merges):
+        if merge.find(" ", 1) < 0 or merge.count(" ") != 1:
+            raise Refused(f"{PREFIX}merges has no two sides at {rank}: {merge!r}")
+    attributes = bytearray(_attributes(metadata, tokens))
+    named = _named_ids(metadata, len(tokens))
+    if "eos_token_id" not in named:
+        raise Refused(f"{PREFIX}eos_token_id is missing")
+    ends = _complete(tokens, ids, attributes, named)
+    _refuse_stripping(metadata, ids)
+    bos = named.get("bos_token_id", _DEFAULT_BOS if len(tokens) > _DEFAULT_BOS else None)
+    return Vocabulary(tokens, bytes(attributes), merges, pretokenizer, frozenset(ends), bos, named["eos_token_id"])
+
+
+def _text(metadata: Mapping[str, Any], key: str) -> str:
+    value = metadata.get(PREFIX + key)
+    if value is None:
+        raise Refused(f"{PREFIX}{key} is missing")
+    return _decoded(value, key)
+
+
+def _decoded(value: Any, key: str) -> str:
+    if not isinstance(value, str | bytes):
+        raise Refused(f"{PREFIX}{key} is not a string")
+    try:
+        return value.decode() if isinstance(value, bytes) else value.encode().decode()
+    except UnicodeError:
+        raise Refused(f"{PREFIX}{key} is not valid UTF-8: {value!r}") from None
+
+
+def _strings(metadata: Mapping[str, Any], key: str) -> list[str]:
+    values = metadata.get(PREFIX + key)
+    if values is None:
+        raise Refused(f"{PREFIX}{key} is missing")
+    if isinstance(values, str | bytes) or not isinstance(values, Sequence):
+        raise Refused(f"{PREFIX}{key} is not an array of strings")
+    if key == "tokens" and not values:
+        raise Refused(f"{PREFIX}{key} is empty")
+    return [_decoded(value, key) for value in values]
+
+
+def _attributes(metadata: Mapping[str, Any], tokens: Sequence[str]) -> bytes:
+    types = metadata.get(PREFIX + "token_type")
+    if types is None:
+        return bytes([NORMAL]) * len(tokens)
+    kept_as = getattr(types, "typecode", None) or getattr(getattr(types, "dtype", None), "char", "i")
+    if isinstance(types, str | bytes) or not hasattr(types, "__len__") or kept_as != "i":
+        raise Refused(f"{PREFIX}token_type is not an array of 32-bit integers")
+    if len(types) != len(tokens):
+        raise Refused(f"{PREFIX}token_type has {len(types)} entries for {len(tokens)} tokens")
+    for id, kind in enumerate(types):
+        if not 0 <= kind < len(_ATTRIBUTES):
+            raise Refused(f"{PREFIX}token_type of token {id} is {kind}: 0 to {len(_ATTRIBUTES) - 1} is known")
+        if kind == 6 and not re.fullmatch(r"<0x[0-9A-Fa-f]{2}>", tokens[id]):
+            raise Refused(f"{PREFIX}token_type says token {id} is a byte, but its text is {tokens[id]!r}")
+    return bytes(types).translate(_ATTRIBUTES + bytes(256 - len(_ATTRIBUTES)))
+
+
+def _named_ids(metadata: Mapping[str, Any], n_tokens: int) -> dict[str, int]:
+    keys = [*_ENDING_KEYS, *_OTHER_KEYS, *(key for purpose in _FILL_IN_THE_MIDDLE for key in purpose.keys)]
+    named = {}
+    for key in keys:
+        value = metadata.get(PREFIX + key)
+        if value is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise Refused(f"{PREFIX}{key} is not a token id")
+        if not 0 <= value < n_tokens:
+            raise Refused(f"{PREFIX}{key} is {value}, but there are {n_tokens} tokens")
+        named[key] = value
+    return named
+
+
+def _complete(tokens: list[str], ids: Mapping[str, int], attributes: bytearray, named: Mapping[str, int]) -> set[int]:
+    """Retypes tokens by their text, in `attributes`, and returns the tokens that end an answer."""
+    ends = set()
+    for purpose in _FILL_IN_THE_MIDDLE:
+        id = next((named[key] for key in reversed(purpose.keys) if key in named), None)
+        if id is None:
+            id = _known_by_name(tokens, ids, purpose.names)
+            if id is not None:
+                attributes[id] |= CONTROL
+        if id is not None and purpose.ends_generation:
+            ends.add(id)
+    by_name = {name: ids[name] for name in _ENDS if name in ids}
+    for id in by_name.values():
+        attributes[id] |= CONTROL
+    ends.update(by_name.values())
+    for name in _ALWAYS_SHOWN:
+        if name in ids:
+            attributes[ids[name]] = USER_DEFINED
+    ends.update(named[key] for key in _ENDING_KEYS if key in named)
+
+    # Where other tokens of the set show whose vocabulary this is, one of the names means something else there.
+    texts = {tokens[id]: id for id in ends}
+    calls = "<|call|>" in texts or "<|calls|>" in texts
+    if "<|end|>" in texts and calls and ("<|return|>" in texts or "<|flush|>" in texts):
+        ends.discard(texts["<|end|>"])
+        attributes[texts["<|end|>"]] = USER_DEFINED
+    if "</s>" in texts and "<|tool_response>" in texts:
+        ends.discard(texts["</s>"])
+        attributes[texts["</s>"]] = NORMAL
+    return ends
+
+
+def _known_by_name(tokens: list[str], ids: Mapping[str, int], names: Sequence[str]) -> int | None:
+    present = [name for name in names if name in ids]
+    if len(present) > 1:
+        present = [present[_native.first_in_hash_order(tokens, present)]]
+    return ids[present[0]] if present else None
+
+
+def _refuse_what_changes_text(metadata: Mapping[str, Any]) -> None:
+    for key in ("add_bos_token", "add_eos_token"):
+        if metadata.get(PREFIX + key):
+            raise Refused(f"{PREFIX}{key} is true: bankML adds no such token")
+    suppressed = metadata.get(PREFIX + "suppress_tokens")
+    if suppressed is not None and len(suppressed):
+        raise Refused(f"{PREFIX}suppress_tokens names tokens: bankML suppresses none")
+
+
+def _refuse_stripping(metadata: Mapping[str, Any], ids: Mapping[str, int]) -> None:
+    """llama.cpp strips white space around special tokens of models it knows by name; none of them is ours to play."""
+    name = metadata.get("general.name", "")
+    lower = (name.decode(errors="replace") if isinstance(name, bytes) else str(name)).lower()
+    if "phi-3" in lower or "phi3" in lower or ("modern-bert" in lower and "[MASK]" in ids):
+        raise Refused(
+            f"general.name is {lower!r}: bankML does not strip white space around that model's special tokens"
+        )
