@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bankml import _native
-from ggml import F16, NEOX, NORMAL, Ggml, library
+from tests.ggml import F16, NEOX, NORMAL, Ggml, library
 
 pytestmark = pytest.mark.oracle
 KERNELS = _native.kernel_sets()
