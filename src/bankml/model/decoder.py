@@ -1,7 +1,7 @@
 """The decoder both architectures share: one micro-batch of tokens through every layer.
 
-Each layer is two equations: x += O(attend(Q x', K x', V x')) and x += D(silu(G x'') * U x''), where x' and x'' are x after an
-RMS norm. llama.py and qwen3.py say what lies between the projections and the attention.
+Each layer is two equations: x += O(attend(Q x', K x', V x')) and x += D(silu(G x'') * U x''), where x' and x'' are x
+after an RMS norm. llama.py and qwen3.py say what lies between the projections and the attention.
 """
 
 from collections.abc import Sequence
@@ -96,14 +96,18 @@ class Decoder:
         b = self._one if n == 1 else self._buffers.first(n)
         self._embedding.look_up(np.asarray(tokens, np.int32), b.x)
         _native.rope_table(self._rope, position, b.rope)
-        final = len(self._layers) - 1
-        for i, (layer, (k, v)) in enumerate(zip(self._layers, cache.layers, strict=True)):
+        *body, last = zip(self._layers, cache.layers, strict=True)
+        for layer, (k, v) in body:
             self._attend(layer, b, position, k, v)
-            if i == final:
-                if logits is None:
-                    return
-                b = b.last(n)
             self._feed_forward(layer, b)
+        layer, (k, v) = last
+        self._attend(layer, b, position, k, v)
+        if logits is not None:
+            self._predict(layer, b.last(n), logits)
+
+    def _predict(self, layer: Layer, b: Buffers, logits: Rows) -> None:
+        """The last layer's end and the output, for the one row whose logits are wanted."""
+        self._feed_forward(layer, b)
         _native.rms_norm(self._pool, b.x, self._output_norm, self._plan.rms_eps, b.normed)
         self._output.apply(b.normed, logits)
 

@@ -57,8 +57,8 @@ class Model:
     def open(cls, verified: Verified, n_ctx: int, threads: int | None = None) -> "Model":
         """Opens a verified file for a context of `n_ctx` tokens.
 
-        `threads`, else BANKML_THREADS, else every core; BANKML_LLAMA_THREADS is the `-t` of the llama-server whose bits are
-        wanted. Raises Refused when the model is not played, ModelChanged, UsageError.
+        `threads`, else BANKML_THREADS, else every core; BANKML_LLAMA_THREADS is the `-t` of the llama-server whose bits
+        are wanted. Raises Refused when the model is not played, ModelChanged, UsageError.
         """
         if n_ctx < 1:
             raise UsageError(f"the context must be at least 1 token, not {n_ctx}")
@@ -68,7 +68,7 @@ class Model:
         return cls(verified, shape, n_ctx, workers, llama_threads)
 
     def forward(self, tokens: Sequence[int], position: int, logits: bool) -> None:
-        """Computes at most MICRO_BATCH tokens into cells `position` on; with `logits`, leaves the last one's in self.logits."""
+        """Computes at most MICRO_BATCH tokens into the cells from `position` on; `logits`: the last one's, in self.logits."""
         if not 1 <= len(tokens) <= MICRO_BATCH:
             raise ValueError(f"a micro-batch has 1 to {MICRO_BATCH} tokens, not {len(tokens)}")
         self._decoder.forward(tokens, position, self.cache, self._logits if logits else None)
