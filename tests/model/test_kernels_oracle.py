@@ -36,9 +36,9 @@ def bits(x):
 
 def assert_same_bits(ours, theirs):
     different = np.argwhere(bits(ours) != bits(theirs))
-    assert not len(different), (
-        f"{len(different)} of {ours.size} differ, first at {different[0]}: {ours[tuple(different[0])]!r} {theirs[tuple(different[0])]!r}"
-    )
+    if len(different):
+        at = tuple(different[0])
+        pytest.fail(f"{len(different)} of {ours.size} differ, first at {at}: {ours[at]!r} {theirs[at]!r}")
 
 
 def halves(rng, *shape, scale=0.05):

@@ -68,7 +68,7 @@ class Model:
         return cls(verified, shape, n_ctx, workers, llama_threads)
 
     def forward(self, tokens: Sequence[int], position: int, logits: bool) -> None:
-        """Computes at most MICRO_BATCH tokens into the cells from `position` on; `logits`: the last one's, in self.logits."""
+        """Computes at most MICRO_BATCH tokens into cells `position` on; `logits`: the last one's, in self.logits."""
         if not 1 <= len(tokens) <= MICRO_BATCH:
             raise ValueError(f"a micro-batch has 1 to {MICRO_BATCH} tokens, not {len(tokens)}")
         self._decoder.forward(tokens, position, self.cache, self._logits if logits else None)
