@@ -1,5 +1,5 @@
-"""What kinds of message a template was written for, found as llama.cpp b11192 finds it: probes are rendered, and what the
-template did with them is looked at. A probe that does not render tells what it told until then."""
+"""What kinds of message a template was written for, found as llama.cpp b11192 finds it: probes are rendered, and what
+the template did with them is looked at. A probe that does not render tells what it told until then."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
