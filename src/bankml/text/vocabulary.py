@@ -200,7 +200,7 @@ def _attributes(metadata: Mapping[str, Any], tokens: Sequence[str]) -> bytes:
             raise Refused(f"{PREFIX}token_type of token {id} is {kind}: 0 to {len(_ATTRIBUTES) - 1} is known")
         if kind == 6 and not re.fullmatch(r"<0x[0-9A-Fa-f]{2}>", tokens[id]):
             raise Refused(f"{PREFIX}token_type says token {id} is a byte, but its text is {tokens[id]!r}")
-    return bytes(types).translate(_ATTRIBUTES + bytes(256 - len(_ATTRIBUTES)))
+    return bytes(list(types)).translate(_ATTRIBUTES + bytes(256 - len(_ATTRIBUTES)))
 
 
 def _named_ids(metadata: Mapping[str, Any], n_tokens: int) -> dict[str, int]:
