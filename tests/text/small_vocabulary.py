@@ -1,7 +1,7 @@
 """A small gpt2 vocabulary made here, with everything in it that a tokenizer can get wrong.
 
-Six bytes have no token; some merges make strings that are no tokens; special tokens overlap, contain one another, and are of
-every type; several tokens claim one purpose by their name.
+Six bytes have no token; some merges make strings that are no tokens; special tokens overlap, contain one another, and
+are of every type; several tokens claim one purpose by their name.
 """
 
 import collections

@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """Prompts as llama-server renders them (recorded by record_templates.py), and templates that mean harm."""
 
 import json
