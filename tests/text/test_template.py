@@ -159,11 +159,11 @@ BOMBS = {
 @pytest.mark.parametrize("name", BOMBS)
 def test_a_bomb_is_refused_before_it_goes_off(name):
     template = ChatTemplate(BOMBS[name])
-    before, started = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.monotonic()
+    before, started = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.thread_time()
     with pytest.raises(RequestError) as refusal:
         template.prompt(HELLO)
-    # About a second on a quiet machine, probes of the template included.
-    assert time.monotonic() - started < 5
+    # Under a second on the machine this was written on, the probes of the template included.
+    assert time.thread_time() - started < 3
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200 << 10
     assert str(refusal.value).startswith("the chat template cannot render these messages: ")
 

@@ -17,7 +17,7 @@ from bankml.text.messages import Conversation, adapted, is_empty, spoken, with_f
 from bankml.text.reasoning import ReasoningMarks, common_prefix_size, reasoning_marks
 
 # A rendering may take what a long conversation takes, and a second at most: steps cost about a microsecond each.
-_STEPS, _STEPS_A_VALUE = 300_000, 200
+_STEPS, _STEPS_A_VALUE = 200_000, 200
 _BYTES, _BYTES_A_BYTE = 48 << 20, 16
 
 
