@@ -72,13 +72,13 @@ def test_the_pieces_of_plain_text_put_it_together_again(text):
 @pytest.mark.parametrize("name", TOKENIZERS)
 def test_a_megabyte_of_one_thing_takes_no_square_of_its_length(name, unit):
     text = unit * (1_000_000 // len(unit.encode()))
-    started = time.monotonic()
+    started = time.thread_time()
     TOKENIZERS[name].encode(text)
-    assert time.monotonic() - started < 5
+    assert time.thread_time() - started < 5
 
 
 def test_encoding_runs_beside_other_threads():
-    text, ticks, done = "ab " * 1_500_000, [0], threading.Event()
+    text, ticks, done = "ab " * 4_000_000, [0], threading.Event()
 
     def count() -> None:
         while not done.is_set():
@@ -87,10 +87,10 @@ def test_encoding_runs_beside_other_threads():
 
     thread = threading.Thread(target=count)
     thread.start()
-    started = time.monotonic()
-    while time.monotonic() - started < 0.2:
-        QWEN2.encode(text)
-    elapsed = time.monotonic() - started
+    before = ticks[0]
+    QWEN2.encode(text)
+    during = ticks[0] - before
     done.set()
     thread.join()
-    assert ticks[0] > elapsed * 50
+    # Some hundred milliseconds of one call: with the interpreter's lock held the other thread would stand still.
+    assert during >= 5
