@@ -4,11 +4,11 @@ import random
 from dataclasses import replace
 
 import cases
-import gguf
 import numpy as np
 import pytest
 from reference import LIBRARY, ReferenceVocabulary, load
 
+import gguf
 from bankml.sampling.chain import Sampler
 from bankml.sampling.lexicon import Lexicon
 

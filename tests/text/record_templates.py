@@ -2,8 +2,8 @@
 
     BANKML_ORACLE=FOLDER python tests/text/record_templates.py MODEL.gguf
 
-Any small model will do: only its template is replaced. One server is started for all snippets (a template that picks one by
-`case`), and one for each whole template.
+Any small model will do: only its template is replaced. One server is started for all snippets (a template that picks
+one by `case`), and one for each whole template.
 """
 
 import http.client
@@ -73,9 +73,11 @@ class LlamaServer:
 
 
 def dispatcher(snippets: list[str]) -> str:
-    """A template that renders the snippet `case` names. A snippet begins after a marker, so that nothing is stripped."""
+    """A template that renders the snippet `case` names. A snippet begins after a marker, so that nothing is
+    stripped."""
     return "{{ '' }}" + "".join(
-        f"{{% if case == {i} %}}{{{{ '@' }}}}{snippet}{{{{ '@' }}}}{{% endif %}}{{{{ '' }}}}" for i, snippet in enumerate(snippets)
+        f"{{% if case == {i} %}}{{{{ '@' }}}}{snippet}{{{{ '@' }}}}{{% endif %}}{{{{ '' }}}}"
+        for i, snippet in enumerate(snippets)
     )
 
 

@@ -1,8 +1,9 @@
 """The pieces of tokens to the text of an answer: whole UTF-8 only, nothing of a stop string.
 
-The rules are those of llama-server b11192's `process_token`. Two things differ, on purpose. Bytes that are still incomplete
-when an answer ends become U+FFFD (llama-server drops them). And a stop string is found wherever it is in the text not yet
-released; llama-server misses one that ends before the first byte of a token that ends in the middle of a character.
+The rules are those of llama-server b11192's `process_token`. Two things differ, on purpose. Bytes that are still
+incomplete when an answer ends become U+FFFD (llama-server drops them). And a stop string is found wherever it is in
+the text not yet released; llama-server misses one that ends before the first byte of a token that ends in the middle
+of a character.
 """
 
 from collections.abc import Sequence
@@ -13,8 +14,9 @@ from bankml.errors import RequestError
 class TextStream:
     """Text released so far never contains a stop string, nor the beginning of one that may still be forming.
 
-    `push` every token's piece and, when generation ends for another reason than a stop string, `finish`. For entries per
-    token (logprobs): one is due after each push that leaves `whole` true, with the text that pushes released since the last.
+    `push` every token's piece and, when generation ends for another reason than a stop string, `finish`. For entries
+    per token (logprobs): one is due after each push that leaves `whole` true, with the text that pushes released since
+    the last.
     """
 
     def __init__(self, stop_strings: Sequence[str] = ()) -> None:
@@ -58,7 +60,8 @@ class TextStream:
         return self._release()
 
     def finish(self) -> str:
-        """What is held when generation ends for another reason: the beginning of a stop string, an incomplete character."""
+        """What is held when generation ends for another reason: the beginning of a stop string, an incomplete
+        character."""
         return self._release()
 
     def _release(self) -> str:

@@ -1,0 +1,51 @@
+"""Against the reference build itself, live: tokens, pieces and prompts."""
+
+import os
+import random
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from gguf_metadata import read_header
+from reference import ReferenceTokenizer
+from small_vocabulary import metadata, write_gguf
+from strings import random_bytes, random_text
+
+from bankml.text.tokenizer import Tokenizer
+from bankml.text.vocabulary import CONTROL, UNKNOWN, USER_DEFINED
+
+pytestmark = pytest.mark.oracle
+N_TEXTS = 20_000
+
+
+def compare(tokenizer: Tokenizer, reference: ReferenceTokenizer, seed: int) -> None:
+    vocabulary = tokenizer.vocabulary
+    for id in range(reference.n_vocab):
+        assert tokenizer.piece(id) == reference.piece(id, False)
+        assert tokenizer.spelling(id) == reference.piece(id, True)
+        assert tokenizer.is_end_of_generation(id) == reference.is_end_of_generation(id)
+    cut = CONTROL | UNKNOWN | USER_DEFINED
+    specials = [text for text, a in zip(vocabulary.tokens, vocabulary.attributes, strict=True) if a & cut]
+    random_ = random.Random(seed)
+    for i in range(N_TEXTS):
+        data = random_bytes(random_, specials) if i % 4 == 0 else random_text(random_, specials).encode()
+        special = random_.random() < 0.6
+        assert tokenizer.encode(data, special) == reference.encode(data, special), f"seed {seed}: {data!r}"
+
+
+@pytest.mark.parametrize("pretokenizer", ["qwen2", "smollm"])
+def test_the_small_vocabulary(pretokenizer, tmp_path):
+    path, values = tmp_path / "small.gguf", metadata(pretokenizer)
+    write_gguf(path, values)
+    seed = random.randrange(1 << 30)
+    compare(Tokenizer.from_header(SimpleNamespace(metadata=values)), ReferenceTokenizer(path), seed)
+
+
+def test_the_vocabularies_of_real_models():
+    """Every GGUF in $BANKML_MODELS."""
+    folder = Path(os.environ.get("BANKML_MODELS", "models"))
+    paths = sorted(folder.glob("*.gguf")) if folder.is_dir() else []
+    if not paths:
+        pytest.skip(f"no models in {folder}")
+    for path in paths:
+        compare(Tokenizer.from_header(read_header(path)), ReferenceTokenizer(path), random.randrange(1 << 30))
