@@ -1,20 +1,18 @@
 """The reference build's own arithmetic through ctypes: one ggml operation at a time, on numpy arrays.
 
-For tests marked `oracle`. The libraries are those `make oracle` builds; BANKML_ORACLE names another folder.
+For tests marked `oracle`.
 """
 
 import ctypes
-import os
 from ctypes import POINTER, c_bool, c_double, c_float, c_int, c_int64, c_size_t, c_void_p
 from functools import cache
-from pathlib import Path
 
 import numpy as np
-import pytest
+
+from tests import oracle
 
 F32, F16, I32 = 0, 1, 26
 NORMAL, NEOX = 0, 2
-ORACLE = Path(os.environ.get("BANKML_ORACLE", Path(__file__).parents[1] / "oracle")) / "bin"
 
 
 class _InitParams(ctypes.Structure):
@@ -23,10 +21,7 @@ class _InitParams(ctypes.Structure):
 
 @cache
 def library(name: str) -> ctypes.CDLL:
-    path = ORACLE / f"lib{name}.so"
-    if not path.exists():
-        pytest.skip(f"no {path.name}: `make oracle` builds it")
-    return ctypes.CDLL(str(path))
+    return ctypes.CDLL(str(oracle.find(f"lib{name}.so")))
 
 
 class Ggml:

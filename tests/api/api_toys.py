@@ -5,14 +5,13 @@ import time
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 
-from engine_toys import ByteVocabulary, GreedySampler, ToyModel, ToyPieces, saying
-
 from bankml.api.exchange import Request
 from bankml.api.routes import Application
 from bankml.engine.completion import Engine
 from bankml.errors import ModelChanged, RequestError
 from bankml.library.resident import Library, Resident
 from bankml.receipt.receipt import Provenance, sha256_hex
+from tests.engine.engine_toys import ByteVocabulary, GreedySampler, ToyModel, ToyPieces, saying
 
 PROVENANCE = Provenance("bankml-native test", sha256_hex(b"weights"), "play")
 CHAT = "/v1/chat/completions"

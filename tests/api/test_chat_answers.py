@@ -6,8 +6,6 @@ import threading
 import time
 
 import pytest
-from api_toys import CHAT, PROVENANCE, MemoryReply, ToyModel, ask, toy_application, toy_resident, user
-from engine_toys import hashing, saying
 from hypothesis import given
 from hypothesis import strategies as st
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
@@ -16,6 +14,8 @@ from bankml import __version__
 from bankml.api.routes import Application
 from bankml.library.resident import Library
 from bankml.receipt.check import check
+from tests.api.api_toys import CHAT, PROVENANCE, MemoryReply, ToyModel, ask, toy_application, toy_resident, user
+from tests.engine.engine_toys import hashing, saying
 
 RECEIPT_FIELDS = [
     "bankml", "engine", "model_sha256", "guard", "prompt_tokens", "completion_tokens", "ttft_ms", "wall_ms",

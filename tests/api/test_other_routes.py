@@ -1,11 +1,11 @@
 import json
 
 import pytest
-from api_toys import PROVENANCE, ToyModel, ask, toy_application, user
-from engine_toys import END, N_VOCAB
 
 from bankml import __version__
 from bankml.api.routes import ROUTES
+from tests.api.api_toys import PROVENANCE, ToyModel, ask, toy_application, user
+from tests.engine.engine_toys import END, N_VOCAB
 
 
 @pytest.fixture(params=["gateway", "engine"])

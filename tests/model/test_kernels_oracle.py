@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from tests.ggml import F16, NEOX, NORMAL, Ggml, library
 
 from bankml import _native
+from tests.ggml import F16, NEOX, NORMAL, Ggml, library
 
 pytestmark = pytest.mark.oracle
 KERNELS = _native.kernel_sets()

@@ -1,18 +1,17 @@
 """Against the reference build itself, live: tokens, pieces and prompts."""
 
-import os
 import random
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from gguf_metadata import read_header
-from reference import ReferenceTokenizer
-from small_vocabulary import metadata, write_gguf
-from strings import random_bytes, random_text
 
 from bankml.text.tokenizer import Tokenizer
 from bankml.text.vocabulary import CONTROL, UNKNOWN, USER_DEFINED
+from tests import oracle
+from tests.text.gguf_metadata import read_header
+from tests.text.reference import ReferenceTokenizer
+from tests.text.small_vocabulary import metadata, write_gguf
+from tests.text.strings import random_bytes, random_text
 
 pytestmark = pytest.mark.oracle
 N_TEXTS = 20_000
@@ -42,10 +41,9 @@ def test_the_small_vocabulary(pretokenizer, tmp_path):
 
 
 def test_the_vocabularies_of_real_models():
-    """Every GGUF in $BANKML_MODELS."""
-    folder = Path(os.environ.get("BANKML_MODELS", "models"))
-    paths = sorted(folder.glob("*.gguf")) if folder.is_dir() else []
+    """Every GGUF that there is to compare on."""
+    paths = sorted(oracle.MODELS.glob("*.gguf")) if oracle.MODELS.is_dir() else []
     if not paths:
-        pytest.skip(f"no models in {folder}")
+        pytest.skip(f"no models in {oracle.MODELS}")
     for path in paths:
         compare(Tokenizer.from_header(read_header(path)), ReferenceTokenizer(path), random.randrange(1 << 30))

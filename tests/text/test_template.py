@@ -8,12 +8,12 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from record_templates import dispatcher
-from template_cases import CONVERSATION, CONVERSATIONS, SNIPPETS, TEMPLATES
 
 from bankml.errors import Refused, RequestError
 from bankml.text.messages import Conversation, conversation
 from bankml.text.template import ChatTemplate
+from scripts.record_templates import dispatcher
+from tests.text.template_cases import CONVERSATION, CONVERSATIONS, SNIPPETS, TEMPLATES
 
 BOS, EOS = "<|endoftext|>", "<|im_end|>"
 HELLO = Conversation([{"role": "user", "content": "hello"}])

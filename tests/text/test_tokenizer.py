@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from small_vocabulary import MISSING_BYTES, byte_characters, metadata
 
 from bankml.text.tokenizer import Tokenizer
+from tests.text.small_vocabulary import MISSING_BYTES, byte_characters, metadata
 
 
 def small(pretokenizer: str) -> Tokenizer:

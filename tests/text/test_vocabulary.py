@@ -4,10 +4,10 @@ from array import array
 from types import SimpleNamespace
 
 import pytest
-from small_vocabulary import metadata
 
 from bankml.errors import Refused
 from bankml.text.vocabulary import Vocabulary
+from tests.text.small_vocabulary import metadata
 
 GOOD = metadata()
 KEY = "tokenizer.ggml."

@@ -1,22 +1,22 @@
 """Records what the reference makes of the small vocabulary, into tests/recordings/text/tokenizer.json.
 
-BANKML_ORACLE=FOLDER python tests/text/record_tokenizer.py
+python -m scripts.record_tokenizer
 """
 
 import base64
 import json
 import random
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent))
-from reference import ReferenceTokenizer
-from small_vocabulary import SPECIALS, metadata, write_gguf
-from strings import random_bytes, random_text
+from tests.text.reference import ReferenceTokenizer
+from tests.text.small_vocabulary import SPECIALS, metadata, write_gguf
+from tests.text.strings import random_bytes, random_text
 
-OUTPUT = Path(__file__).parents[1] / "recordings" / "text" / "tokenizer.json"
+ROOT = Path(__file__).resolve().parents[1]
+
+OUTPUT = ROOT / "tests" / "recordings" / "text" / "tokenizer.json"
 SEED, N_TEXTS = 15, 150
 
 
