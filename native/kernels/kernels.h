@@ -47,6 +47,11 @@ struct Kernels {
     // where the bit is 0 (so -128 stays -128); the four blocks' products are chained, then scaled, then summed as lanes.
     void (*q1_0_rows)(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8Column *columns, std::size_t n,
                       float *y, std::size_t ldy);
+    // The same product where many columns share the work of preparing many rows: `scratch` holds
+    // q1_0_block_scratch(rows, k) floats.
+    void (*q1_0_block)(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8Column *columns, std::size_t n,
+                       float *y, std::size_t ldy, float *scratch);
+    std::size_t (*q1_0_block_scratch)(std::size_t rows, std::size_t k);
     // Q2_0: one chain of multiply-adds a row, two whole block sums a step.
     void (*q2_0_rows)(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8Column *columns, std::size_t n,
                       float *y, std::size_t ldy);

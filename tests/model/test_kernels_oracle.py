@@ -203,7 +203,7 @@ def test_q8_quantizer(kernel_set, rng):
 
 
 @pytest.mark.parametrize("kind", [Q1_0, Q2_0])
-@pytest.mark.parametrize("columns", [1, 2, 4, 5, 9, 17])
+@pytest.mark.parametrize("columns", [1, 2, 4, 5, 9, 17, 70])
 def test_quantized_product(kernel_set, ggml, rng, kind, columns):
     rows, k = 251, 384
     blocks, x = random_blocks(rng, kind, rows, k), hard_rows(rng, columns, k)
