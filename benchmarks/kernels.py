@@ -34,7 +34,8 @@ class Figure:
 
     def row(self) -> str:
         low, middle, high = min(self.ratios), statistics.median(self.ratios), max(self.ratios)
-        return f"| {self.name} | {self.ours:.2f} | {self.theirs:.2f} | {low:.2f} / **{middle:.2f}** / {high:.2f} | {self.gigabytes:.1f} |"
+        ratio = f"{low:.2f} / **{middle:.2f}** / {high:.2f}"
+        return f"| {self.name} | {self.ours:.2f} | {self.theirs:.2f} | {ratio} | {self.gigabytes:.1f} |"
 
 
 def weights(kind: str, rng: np.random.Generator) -> np.ndarray:
@@ -60,9 +61,9 @@ def reference(kind: str, w: np.ndarray, x: np.ndarray) -> Callable[[], np.ndarra
         cpu.quantize_row_q8_0.argtypes = [pointer, pointer, ctypes.c_int64]
         cpu.quantize_row_q8_0(x.ctypes.data, prepared.ctypes.data, K)
     out = np.zeros(ROWS, np.float32)
-    address, step, base, column = w.ctypes.data, w.strides[0], out.ctypes.data, prepared.ctypes.data
 
     def run() -> np.ndarray:
+        address, step, base, column = w.ctypes.data, w.strides[0], out.ctypes.data, prepared.ctypes.data
         for r in range(ROWS):
             dot(K, base + 4 * r, 0, address + r * step, 0, column, 0, 1)
         return out
@@ -119,17 +120,12 @@ def memory_floor(rounds: int) -> float:
 
 
 def table(rounds: int) -> list[str]:
-    lines = [
-        "| product | ours, ns a block | reference, ns | ratio min / median / max | GB/s read |",
-        "|---|---|---|---|---|",
-    ]
+    lines = ["| product | ours, ns a block | reference, ns | ratio min / median / max | GB/s read |"]
+    lines.append("|---|---|---|---|---|")
     for kind, columns in (("F16", 1), ("Q1_0", 1), ("Q1_0", 64), ("Q2_0", 1), ("Q2_0", 64)):
         lines.append(measure(kind, columns, rounds).row())
-    return [
-        *lines,
-        "",
-        f"One thread reads memory at {memory_floor(rounds):.1f} GB/s in the same run. Kernels: {_native.kernel_set()}.",
-    ]
+    floor = f"One thread reads memory at {memory_floor(rounds):.1f} GB/s in the same run."
+    return [*lines, "", f"{floor} Instruction set: {_native.kernel_set()}."]
 
 
 def main() -> None:

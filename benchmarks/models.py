@@ -28,22 +28,7 @@ from pathlib import Path
 from benchmarks import kernels
 from tests import oracle
 
-WORDS = [
-    "river",
-    "stone",
-    "lantern",
-    "orchard",
-    "signal",
-    "copper",
-    "harbour",
-    "winter",
-    "saffron",
-    "meadow",
-    "engine",
-    "ribbon",
-    "falcon",
-    "glacier",
-]
+WORDS = ("river", "stone", "lantern", "orchard", "signal", "copper", "harbour", "winter", "saffron", "meadow")
 
 
 @dataclass(frozen=True)
@@ -140,19 +125,27 @@ def figure(pairs: list[tuple[float, float]]) -> str:
     return f"{ours:.1f} | {theirs:.1f} | {min(ratios):.2f} / **{statistics.median(ratios):.2f}** / {max(ratios):.2f}"
 
 
+def processor() -> str:
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    return next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), platform.machine())
+
+
 def page(tables: list[str], kernel_table: list[str], options: argparse.Namespace) -> str:
-    cpu = next(
-        (line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line),
-        "?",
-    )
-    return "\n".join([
-        "# Performance", "",
-        "Written by `python -m benchmarks.models --write docs/performance.md`. Both sides ran in the same run, alternating, after",
-        "their texts (kernels: bits) had been compared. The reference is llama-server b11192 as `make oracle` builds it.", "",
-        f"{cpu}, {options.threads} threads, {options.rounds} rounds, {platform.system()} {platform.machine()}.", "",
-        "## Whole models through /v1", "",
-        *tables, "", "## Kernels, one thread", "", *kernel_table, "",
-    ])  # fmt: skip
+    return f"""# Performance
+
+Written by `python -m benchmarks.models --write docs/performance.md`. Both sides ran in the same run, alternating, after
+their texts (kernels: bits) had been compared. The reference is llama-server b11192 as `make oracle` builds it.
+
+{processor()}, {options.threads} threads, {options.rounds} rounds, {platform.system()}.
+
+## Whole models through /v1
+
+{chr(10).join(tables)}
+
+## Kernels, one thread
+
+{chr(10).join(kernel_table)}
+"""
 
 
 def main() -> None:
