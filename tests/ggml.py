@@ -4,6 +4,7 @@ For tests marked `oracle`.
 """
 
 import ctypes
+from collections.abc import Callable
 from ctypes import POINTER, c_bool, c_double, c_float, c_int, c_int64, c_size_t, c_void_p
 from functools import cache
 
@@ -61,14 +62,32 @@ class Ggml:
         ctypes.memmove(self.base.ggml_get_data(t), array.ctypes.data, array.nbytes)
         return t
 
-    def _compute(self, tensor: int | None, shape: tuple[int, ...]) -> np.ndarray:
-        result = c_void_p(tensor)
+    def _run(self, tensor: int | None) -> Callable[[], None]:
+        """Computes `tensor` each time it is called."""
         graph = c_void_p(self.base.ggml_new_graph(self._context))
-        self.base.ggml_build_forward_expand(graph, result)
-        assert self.cpu.ggml_graph_compute_with_ctx(self._context, graph, c_int(self.threads)) == 0
-        count = int(np.prod(shape))
-        data = ctypes.cast(self.base.ggml_get_data(result), POINTER(c_float * count)).contents
+        self.base.ggml_build_forward_expand(graph, c_void_p(tensor))
+
+        def compute() -> None:
+            assert self.cpu.ggml_graph_compute_with_ctx(self._context, graph, c_int(self.threads)) == 0
+
+        return compute
+
+    def _read(self, tensor: int | None, shape: tuple[int, ...]) -> np.ndarray:
+        data = ctypes.cast(self.base.ggml_get_data(c_void_p(tensor)), POINTER(c_float * int(np.prod(shape)))).contents
         return np.frombuffer(data, np.float32).reshape(shape).copy()
+
+    def _compute(self, tensor: int | None, shape: tuple[int, ...]) -> np.ndarray:
+        self._run(tensor)()
+        return self._read(tensor, shape)
+
+    def prepared_mul_mat(
+        self, kind: int, weights: np.ndarray, rows: int, columns: int, x: np.ndarray
+    ) -> tuple[Callable[[], None], Callable[[], np.ndarray]]:
+        """mul_mat to be run many times: what computes it, and what reads its result."""
+        product = self.base.ggml_mul_mat(
+            self._context, self.tensor(kind, weights, (columns, rows)), self.tensor(F32, x)
+        )
+        return self._run(product), lambda: self._read(product, (x.shape[0], rows))
 
     def mul_mat(self, kind: int, weights: np.ndarray, rows: int, columns: int, x: np.ndarray) -> np.ndarray:
         """x [n, columns] float32 -> [n, rows]."""

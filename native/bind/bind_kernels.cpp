@@ -64,14 +64,12 @@ class Projection {
     }
 
     // y += W x
-    void add_to(const Rows &x, const Rows &y) {
+    void add_to(const Rows &x, const Rows &y) const {
         check(x, y);
         const std::size_t n = x.shape(0);
-        if (sum_.size() < n * rows_) {
-            sum_.resize(n * rows_);
-        }
-        project(*pool_, matrices_, x.data(), n, sum_.data(), rows_);
-        kernels().add(n * rows_, y.data(), sum_.data());
+        float *products = pool_->shared(Pool::Shared::products, n * rows_);
+        project(*pool_, matrices_, x.data(), n, products, rows_);
+        kernels().add(n * rows_, y.data(), products);
     }
 
   private:
@@ -83,7 +81,6 @@ class Projection {
     std::shared_ptr<Pool> pool_;
     std::vector<Matrix> matrices_;
     std::vector<Bytes> held_;  // keeps the weights' memory alive
-    std::vector<float> sum_;
     std::size_t rows_ = 0;
 };
 

@@ -43,7 +43,7 @@ bool takes_block(const Matrix &m, std::size_t n) { return n >= 2 && m.rows % 4 =
 void project_f16(Pool &pool, const std::vector<Matrix> &matrices, const float *x, std::size_t n, float *y, std::size_t ldy) {
     const Kernels &kernel = kernels();
     const std::size_t k = matrices[0].columns;
-    float *rounded = pool.shared(n * k);
+    float *rounded = pool.shared(Pool::Shared::activations, n * k);
     if (n == 1) {
         kernel.through_f16(k, x, rounded);
     } else {
@@ -93,7 +93,7 @@ void project_quantized(Pool &pool, const std::vector<Matrix> &matrices, const fl
     const Kernels &kernel = kernels();
     const std::size_t k = matrices[0].columns, blocks = k / q8_0_values;
     // One buffer: scales, sums, then the values themselves.
-    float *d = pool.shared(n * (2 * blocks + k / 4));
+    float *d = pool.shared(Pool::Shared::activations, n * (2 * blocks + k / 4));
     std::int32_t *sum = reinterpret_cast<std::int32_t *>(d + n * blocks);
     std::int8_t *q = reinterpret_cast<std::int8_t *>(sum + n * blocks);
     std::vector<Q8Column> columns(n);

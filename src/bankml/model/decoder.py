@@ -49,8 +49,24 @@ class Buffers:
 
     @classmethod
     def of(cls, plan: Plan, n: int) -> "Buffers":
-        widths = (plan.n_embd, plan.n_embd, plan.qkv_width, plan.heads * plan.head_size, 2 * plan.n_ff, plan.n_ff)
-        return cls(*(np.zeros((n, width), np.float32) for width in (*widths, plan.head_size)))
+        """Attention and feed-forward never hold their activations at once, so the two share one piece of memory."""
+
+        def rows(width: int, memory: Rows | None = None, start: int = 0) -> Rows:
+            if memory is None:
+                return np.zeros((n, width), np.float32)
+            return memory[start * n : (start + width) * n].reshape(n, width)
+
+        attended = plan.heads * plan.head_size
+        shared = np.zeros(n * max(plan.qkv_width + attended, 3 * plan.n_ff), np.float32)
+        return cls(
+            x=rows(plan.n_embd),
+            normed=rows(plan.n_embd),
+            qkv=rows(plan.qkv_width, shared),
+            attended=rows(attended, shared, plan.qkv_width),
+            gate_up=rows(2 * plan.n_ff, shared),
+            gated=rows(plan.n_ff, shared, 2 * plan.n_ff),
+            rope=rows(plan.head_size),
+        )
 
     def first(self, n: int) -> "Buffers":
         return Buffers(*(buffer[:n] for buffer in vars(self).values()))
