@@ -43,7 +43,7 @@ def prompt(body):
     return SimpleNamespace(text="".join(f"Q:{m['content']}\n" for m in messages) + "A:" + prefill, prefill=prefill)
 
 
-def toy_resident(answer="Oslo.", model=None, sampler=lambda body: GreedySampler()):
+def toy_resident(answer="Oslo.", model=None, sampler=lambda body, chat=True: GreedySampler()):
     """`answer`: a text to say, or a function from the context's tokens to the next."""
     model = model or ToyModel(saying(answer) if isinstance(answer, str) else answer)
     return Resident(

@@ -9,7 +9,8 @@ from bankml import __version__
 from bankml.engine.parts import ForwardPass, TextPieces, TokenSampler, Vocabulary
 from bankml.engine.queue import Cancelled, FifoLock
 from bankml.engine.slot import Slot
-from bankml.errors import ContextExceeded
+from bankml.errors import ContextExceeded, RequestError
+from bankml.sampling.logprobs import TokenProbs
 
 ENGINE = f"bankml-native {__version__}"
 """The engine's name, as receipts give it: the arithmetic is this project's own forward pass."""
@@ -77,17 +78,39 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
+class Entry:
+    """What is reported with a token when probabilities are asked for.
+
+    `released` are the bytes of the text released since the entry before, none while a stop string may be forming. They
+    end with a whole character, but bytes that are no UTF-8 may stand in them.
+    """
+
+    probs: TokenProbs
+    released: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
-    """One token of the answer: the text it released (often none, or that of several); on the last, the reason."""
+    """One token of the answer: the text it released (often none, or that of several); on the last, the reason.
+
+    `entry` is there when probabilities are asked for and the text so far does not end within a character. The text that
+    only the end of the answer released is not in it.
+    """
 
     token: int
     text: str
     finish: Finish | None
     progress: Progress
+    entry: Entry | None = None
 
 
 def fits(n_prompt_tokens: int, n_ctx: int) -> None:
-    """Raises ContextExceeded, in llama-server's words, unless the prompt leaves room for one token."""
+    """Raises ContextExceeded, in llama-server's words, unless the prompt leaves room for one token.
+
+    A prompt of no tokens gives no logits to draw from and is a RequestError.
+    """
+    if n_prompt_tokens == 0:
+        raise RequestError("the prompt is empty: there is nothing to continue")
     if n_prompt_tokens >= n_ctx:
         sizes = f"request ({n_prompt_tokens} tokens) exceeds the available context size ({n_ctx} tokens)"
         raise ContextExceeded(f"{sizes}, try increasing it", n_prompt_tokens, n_ctx)
@@ -121,12 +144,14 @@ def complete(
         count += 1
         first = first if count > 1 else now
         text = pieces.push(vocabulary.piece(token))
+        probs = sampler.probabilities(model.logits, token) if pieces.whole else None
+        entry = None if probs is None else Entry(probs, pieces.released)
         full = len(slot) + 1 >= model.n_ctx
         spent = job.max_tokens != UNLIMITED and count >= job.max_tokens
         finish = _finish(vocabulary.is_end_of_generation(token), full, pieces.stopped, spent)
         if finish is not None and not pieces.stopped:
             text += pieces.finish()
-        yield Step(token, text, finish, Progress(len(job.prompt), cached, count, started, first, now))
+        yield Step(token, text, finish, Progress(len(job.prompt), cached, count, started, first, now), entry)
         if finish is not None:
             return
         if cancelled():

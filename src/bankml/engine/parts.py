@@ -1,10 +1,12 @@
 """What the engine needs of the rooms below: each as narrow as its use, so that any of them can be another make."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from bankml.sampling.logprobs import TokenProbs
 
 
 class ForwardPass(Protocol):
@@ -38,6 +40,13 @@ class TokenSampler(Protocol):
 
     def sample(self, logits: NDArray[np.float32]) -> int: ...
 
+    def probabilities(self, logits: NDArray[np.float32], token: int) -> TokenProbs | None:
+        """What is to be reported with `token`, drawn last and from `logits`; None when nothing was asked for."""
+
+    @property
+    def settings(self) -> Mapping[str, object]:
+        """What it samples with, as a request's fields by llama-server's names."""
+
 
 class TextPieces(Protocol):
     """Bytes in, whole UTF-8 text out, held back while a stop string may be forming."""
@@ -52,3 +61,19 @@ class TextPieces(Protocol):
     @property
     def stopped(self) -> bool:
         """Whether a stop string was found."""
+
+    @property
+    def stop_word(self) -> str | None:
+        """That stop string."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether what was pushed so far does not end within a character."""
+
+    @property
+    def released(self) -> bytes:
+        """The bytes of the text that the last `push` returned."""
+
+    @property
+    def cut(self) -> bytes:
+        """The incomplete character that `finish` dropped, none where the text ended whole."""

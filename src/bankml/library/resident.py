@@ -30,6 +30,15 @@ class Prompt(Protocol):
     def prefill(self) -> str: ...
 
 
+class Sampling(Protocol):
+    """Builds the chain that a request's body asks for; a RequestError says what cannot be.
+
+    `chat`: by the rules of /v1/chat/completions for logprobs and top_logprobs, or by those of /completion.
+    """
+
+    def __call__(self, body: Mapping[str, Any], chat: bool = True) -> TokenSampler: ...
+
+
 class Tokens(Vocabulary, Protocol):
     """The tokenizer: what the engine needs of it, and text to tokens."""
 
@@ -60,7 +69,7 @@ class Resident:
     bos: str
     eos: str
     prompt: Callable[[Mapping[str, Any]], Prompt]
-    sampler: Callable[[Mapping[str, Any]], TokenSampler]
+    sampler: Sampling
     text_pieces: Callable[[Sequence[str]], TextPieces]
     sampling_defaults: Mapping[str, object]
 

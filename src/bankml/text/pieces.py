@@ -1,9 +1,8 @@
 """The pieces of tokens to the text of an answer: whole UTF-8 only, nothing of a stop string.
 
-The rules are those of llama-server b11192's `process_token`. Two things differ, on purpose. Bytes that are still
-incomplete when an answer ends become U+FFFD (llama-server drops them). And a stop string is found wherever it is in
-the text not yet released; llama-server misses one that ends before the first byte of a token that ends in the middle
-of a character.
+The rules are those of llama-server b11192's `process_token`. One thing differs, on purpose: a stop string is found wherever
+it is in the text not yet released; llama-server misses one that ends before the first byte of a token that ends in the
+middle of a character.
 """
 
 from collections.abc import Sequence
@@ -14,9 +13,8 @@ from bankml.errors import RequestError
 class TextStream:
     """Text released so far never contains a stop string, nor the beginning of one that may still be forming.
 
-    `push` every token's piece and, when generation ends for another reason than a stop string, `finish`. For entries
-    per token (logprobs): one is due after each push that leaves `whole` true, with the text that pushes released since
-    the last.
+    `push` every token's piece and, when generation ends for another reason than a stop string, `finish`. For entries per
+    token (logprobs): one is due after each push that leaves `whole` true, with the bytes that this push `released`.
     """
 
     def __init__(self, stop_strings: Sequence[str] = ()) -> None:
@@ -27,6 +25,10 @@ class TextStream:
         self._released: list[str] = []
         self.stop_word: str | None = None
         """The stop string that ended the text, once one did."""
+        self.released = b""
+        """The bytes of the text that the last `push` returned, as the tokens gave them."""
+        self.cut = b""
+        """The incomplete character that `finish` dropped."""
 
     @property
     def stopped(self) -> bool:
@@ -35,7 +37,7 @@ class TextStream:
     @property
     def whole(self) -> bool:
         """Whether what was pushed so far does not end in the middle of a character."""
-        return _whole_size(self._held) == len(self._held)
+        return whole_size(self._held) == len(self._held)
 
     @property
     def text(self) -> str:
@@ -45,6 +47,7 @@ class TextStream:
 
     def push(self, piece: bytes) -> str:
         """The text that can be released now that `piece` has come: "" while more has to be seen, or once stopped."""
+        self.released = b""
         if self.stopped:
             return ""
         self._held += piece
@@ -60,18 +63,24 @@ class TextStream:
         return self._release()
 
     def finish(self) -> str:
-        """What is held when generation ends for another reason: the beginning of a stop string, an incomplete
-        character."""
+        """What is held when generation ends for another reason: the beginning of a stop string.
+
+        An incomplete character at the very end is left out and kept in `cut`: what becomes of it is for the route to say.
+        """
+        size = whole_size(self._held)
+        self.cut = bytes(self._held[size:])
+        del self._held[size:]
         return self._release()
 
     def _release(self) -> str:
-        text = self._held.decode("utf-8", "replace")
+        self.released = bytes(self._held)
+        text = self.released.decode("utf-8", "replace")
         self._held.clear()
         self._released.append(text)
         return text
 
 
-def _whole_size(data: bytearray) -> int:
+def whole_size(data: bytes | bytearray) -> int:
     """The length of `data` without a multi-byte character that is cut off at its end."""
     for back in range(1, min(len(data), 3) + 1):
         byte = data[-back]
