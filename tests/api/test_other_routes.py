@@ -111,7 +111,7 @@ def test_apply_template_is_the_prompt_that_is_completed(get):
 
 
 def test_unknown_paths_and_wrong_methods(get):
-    for path in ["/", "/v1", "/v1/models/", "/HEALTH", "/bankml/../bankml", "/completion"]:
+    for path in ["/", "/v1", "/v1/models/", "/HEALTH", "/bankml/../bankml", "/infill"]:
         reply = get(path)
         assert (reply.status, reply.error["type"], reply.error["code"]) == (404, "not_found_error", 404)
     for path, method, allow in [

@@ -92,12 +92,13 @@ class GreedySampler:
 class ToyPieces:
     """The text room's TextStream, written plainly: keeps all text, releases what no stop string can still change."""
 
-    def __init__(self, stops=()):
+    def __init__(self, stops=(), chat=True):
+        self._chat = chat
         self._stops = [s for s in stops]
         self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
         self._held = ""
         self.stop_word = None
-        self.released = self._partial = self.cut = b""
+        self.released = self._partial = b""
 
     @property
     def stopped(self):
@@ -128,5 +129,4 @@ class ToyPieces:
         return out
 
     def finish(self):
-        self.cut = self._partial
-        return self._held
+        return self._held + ("" if self._chat or self.whole else "\ufffd")

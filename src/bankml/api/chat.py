@@ -1,20 +1,15 @@
 """`POST /v1/chat/completions`: from a request's bytes to an answer with a receipt."""
 
-from functools import partial
-
+from bankml.api.answering import Generation, Writer, respond
 from bankml.api.chat_request import ChatRequest, read_chat
-from bankml.api.ending import receipt, stop_word_tokens
+from bankml.api.ending import stop_word_tokens
 from bankml.api.exchange import LogLine, Reply, Request
 from bankml.api.logprobs import Logprobs
-from bankml.api.openai import Head, StreamWriter, WholeWriter, Writer
-from bankml.engine.completion import Job, Step, complete, fits
+from bankml.api.openai import Head, StreamWriter, WholeWriter
+from bankml.engine.completion import Job
 from bankml.engine.parts import TextPieces
-from bankml.engine.queue import Cancelled
 from bankml.library.resident import Library, Resident
 from bankml.receipt.receipt import Tally
-
-CLIENT_LEFT = 499
-"""The status a log line gives a request whose client hung up, as nginx does; it is never sent."""
 
 
 def chat_completions(library: Library, request: Request, reply: Reply) -> LogLine:
@@ -22,29 +17,12 @@ def chat_completions(library: Library, request: Request, reply: Reply) -> LogLin
     chat = read_chat(request.body)
     resident = library.resolve(chat.model)
     prompt = resident.prompt(chat.body)
-    tokens = resident.tokens.encode(prompt.text)
-    sampler = resident.sampler(chat.body)
-    fits(len(tokens), resident.n_ctx)
-    tally = Tally(resident.provenance, request.body, request.arrived)
+    job = Job(resident.tokens.encode(prompt.text), chat.max_tokens, chat.cache_prompt)
     pieces = resident.text_pieces(chat.stop)
+    generation = Generation(job, resident.sampler(chat.body), pieces, prompt.prefill)
+    tally = Tally(resident.provenance, request.body, request.arrived)
     writer = _writer(chat, resident, reply, Logprobs(resident.tokens.piece, tally), pieces)
-    last: Step | None = None
-    try:
-        with resident.engine.queue.turn(reply.cancelled):
-            resident.check_unchanged()
-            tally.text(writer.begin(prompt.prefill))
-            job = Job(tokens, chat.max_tokens, chat.cache_prompt)
-            for step in complete(job, resident.engine, sampler, pieces, cancelled=reply.cancelled):
-                last = step
-                tally.token()
-                tally.text(step.text)
-                writer.step(step)
-        assert last is not None  # complete() yields at least one Step or raises
-        writer.end(last, partial(receipt, tally))
-    except Cancelled:
-        writer.abandon()
-        return _log(CLIENT_LEFT, len(tokens), last, "cancelled")
-    return _log(200, len(tokens), last, last.finish or "")
+    return respond(generation, resident, tally, writer, reply)
 
 
 def _writer(chat: ChatRequest, resident: Resident, reply: Reply, logprobs: Logprobs, pieces: TextPieces) -> Writer:
@@ -52,9 +30,3 @@ def _writer(chat: ChatRequest, resident: Resident, reply: Reply, logprobs: Logpr
     if chat.stream:
         return StreamWriter(head, reply, logprobs, chat.include_usage)
     return WholeWriter(head, reply, logprobs, lambda last: stop_word_tokens(last, pieces, resident.tokens))
-
-
-def _log(status: int, prompt_tokens: int, last: Step | None, note: str) -> LogLine:
-    if last is None:
-        return LogLine(status, prompt_tokens, note=note)
-    return LogLine(status, prompt_tokens, last.progress.cached_tokens, last.progress.completion_tokens, note)

@@ -1,12 +1,10 @@
 """How an answer ended, in llama-server's words, and what follows from it."""
 
-from collections.abc import Mapping
 from typing import Literal
 
 from bankml.engine.completion import Step
 from bankml.engine.parts import TextPieces
 from bankml.library.resident import Tokens
-from bankml.receipt.receipt import Tally
 
 StopType = Literal["eos", "word", "limit"]
 
@@ -23,8 +21,3 @@ def stop_word_tokens(last: Step, pieces: TextPieces, tokens: Tokens) -> int:
     if pieces.stop_word is None or stop_type(last, tokens) != "word":
         return 0
     return len(tokens.encode(pieces.stop_word, parse_special=False))
-
-
-def receipt(tally: Tally, last: Step) -> Mapping[str, object]:
-    """The receipt of an answer of which everything has been written."""
-    return tally.receipt(last.progress.prompt_tokens, last.progress.completion_tokens)

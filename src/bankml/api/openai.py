@@ -3,11 +3,11 @@
 import secrets
 import string
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from bankml import __version__
+from bankml.api.answering import Receipt
 from bankml.api.exchange import EVENT_STREAM, Reply
 from bankml.api.json_out import DONE, event, written
 from bankml.api.logprobs import Logprobs, without_stop_word
@@ -75,29 +75,10 @@ def _rate(count: int, ms: float) -> float | None:
     return count * 1000 / ms if count > 0 and ms > 0 else None
 
 
-def _gone(reply: Reply) -> None:
+def gone(reply: Reply) -> None:
+    """Answers a request that nobody waits for any more, or that a stopping server will not get to."""
     error = Busy("the server is stopping, or the client hung up; this request was not answered")
     reply.whole(error.status, written(error_object(error)))
-
-
-Receipt = Callable[[Step], Mapping[str, object]]
-"""Gives the receipt of an answer from its last Step."""
-
-
-class Writer(Protocol):
-    """Where the Steps of one answer go. `step` and `end` raise Cancelled when nobody reads any more."""
-
-    def begin(self, prefill: str) -> str:
-        """The conversation brought the answer's beginning along; returns how much of it is sent with the answer."""
-
-    def step(self, step: Step) -> None: ...
-
-    def end(self, last: Step, receipt: Receipt) -> None:
-        """The answer is complete; the receipt is asked for when all it counts has been written."""
-
-    def abandon(self) -> None:
-        """There will be no answer: the client left (and reads nothing) or the server is stopping. A stream that has
-        begun just breaks off, so that nobody takes it for complete."""
 
 
 class WholeWriter:
@@ -112,9 +93,8 @@ class WholeWriter:
         self._text: list[str] = []
         self._entries: list[Entry] = []
 
-    def begin(self, prefill: str) -> str:
+    def begin(self, prefill: str) -> None:
         self._text.append(prefill)
-        return prefill
 
     def step(self, step: Step) -> None:
         self._text.append(step.text)
@@ -128,11 +108,11 @@ class WholeWriter:
         if entries:
             choice["logprobs"] = {"content": self._logprobs.array(entries)}
         answer = self._head.around([choice], "chat.completion")
-        answer |= {"usage": usage(last.progress), "timings": timings(last.progress), RECEIPT_KEY: receipt(last)}
+        answer |= {"usage": usage(last.progress), "timings": timings(last.progress), RECEIPT_KEY: receipt()}
         self._reply.whole(200, written(answer))
 
     def abandon(self) -> None:
-        _gone(self._reply)
+        gone(self._reply)
 
 
 class StreamWriter:
@@ -153,9 +133,8 @@ class StreamWriter:
         self._started = False
         self._prefill = ""
 
-    def begin(self, prefill: str) -> str:
+    def begin(self, prefill: str) -> None:
         self._prefill = prefill
-        return prefill
 
     def step(self, step: Step) -> None:
         if not self._started:
@@ -179,13 +158,13 @@ class StreamWriter:
         ending[-1] |= {"usage": usage(last.progress), "timings": timings(last.progress)}
         for chunk in ending:
             self._send(event(chunk))
-        self._send(event({RECEIPT_KEY: receipt(last)}))
+        self._send(event({RECEIPT_KEY: receipt()}))
         self._send(DONE)
         self._reply.finish()
 
     def abandon(self) -> None:
         if not self._started:
-            _gone(self._reply)
+            gone(self._reply)
 
     def _choice(self, delta: Json, finish: Finish | None) -> Json:
         return {"finish_reason": finish, "index": 0, "delta": delta}

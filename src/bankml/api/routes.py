@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from bankml.api import llama_server, status
 from bankml.api.chat import chat_completions
+from bankml.api.completion import completion
 from bankml.api.exchange import JSON, Headers, LogLine, Reply, Request
 from bankml.api.json_out import event, written
 from bankml.api.refusals import error_object
@@ -51,6 +52,8 @@ BOTH: Mapping[str, Mapping[str, Handler]] = {
     "/props": {"GET": looking(llama_server.props)},
     "/models": {"GET": looking(llama_server.models)},
     "/v1/models": {"GET": looking(llama_server.models)},
+    "/completion": {"POST": completion},
+    "/completions": {"POST": completion},
     "/chat/completions": {"POST": chat_completions},
     "/v1/chat/completions": {"POST": chat_completions},
     "/tokenize": {"POST": working(llama_server.tokenize)},

@@ -55,8 +55,7 @@ class TextPieces(Protocol):
         """The text that `data` releases. Once `stopped`, what came before the stop string and nothing after."""
 
     def finish(self) -> str:
-        """What was still held back, when no stop string came; bytes of an incomplete character at the very end are
-        dropped, as in llama-server."""
+        """What was still held back, when no stop string came."""
 
     @property
     def stopped(self) -> bool:
@@ -73,7 +72,3 @@ class TextPieces(Protocol):
     @property
     def released(self) -> bytes:
         """The bytes of the text that the last `push` returned."""
-
-    @property
-    def cut(self) -> bytes:
-        """The incomplete character that `finish` dropped, none where the text ended whole."""

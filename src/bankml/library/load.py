@@ -48,7 +48,7 @@ def load(verified: Verified, n_ctx: int, threads: int | None = None) -> Resident
         eos=tokenizer.eos_text,
         prompt=lambda body: template.prompt(conversation(body)),
         sampler=lambda body, chat=True: Sampler(from_request(body, defaults, lexicon, chat=chat), lexicon),
-        text_pieces=TextStream,
+        text_pieces=lambda stop_strings, chat=True: TextStream(stop_strings, chat),
         sampling_defaults=as_props(defaults),
         engine=Engine(Model.open(verified, n_ctx, threads), tokenizer),
     )

@@ -39,6 +39,15 @@ class Sampling(Protocol):
     def __call__(self, body: Mapping[str, Any], chat: bool = True) -> TokenSampler: ...
 
 
+class Pieces(Protocol):
+    """Makes the text of one answer, with the strings that end it.
+
+    `chat`: bytes that are no UTF-8 shown as llama-server shows them in a chat, or as it does on /completion.
+    """
+
+    def __call__(self, stop_strings: Sequence[str], chat: bool = True) -> TextPieces: ...
+
+
 class Tokens(Vocabulary, Protocol):
     """The tokenizer: what the engine needs of it, and text to tokens."""
 
@@ -70,7 +79,7 @@ class Resident:
     eos: str
     prompt: Callable[[Mapping[str, Any]], Prompt]
     sampler: Sampling
-    text_pieces: Callable[[Sequence[str]], TextPieces]
+    text_pieces: Pieces
     sampling_defaults: Mapping[str, object]
 
     @property
