@@ -33,7 +33,7 @@ def test_no_other_answer_gives_a_path():
             if path == "/bankml":
                 continue
             for method in methods:
-                body = None if method == "GET" else {"content": "x", "tokens": [65], **user("Hi")}
+                body = None if method == "GET" else {"content": "x", "tokens": [65], "prompt": "A:", **user("Hi")}
                 reply = ask(toy_application(), path, body, method=method, address=address)
                 assert reply.status == 200, path
                 assert b"/models/" not in reply.body

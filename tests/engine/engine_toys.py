@@ -129,4 +129,5 @@ class ToyPieces:
         return out
 
     def finish(self):
-        return self._held + ("" if self._chat or self.whole else "\ufffd")
+        self.released, text = self._held.encode(), self._held
+        return text + ("" if self._chat or self.whole else "\ufffd")

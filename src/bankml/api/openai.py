@@ -142,13 +142,15 @@ class StreamWriter:
             self._reply.start(200, EVENT_STREAM)
         first = step.entry is not None and step.progress.completion_tokens == 1
         deltas: list[Json] = [{"role": "assistant", "content": None}] if first else []
+        # Text that only the end of the answer released has a chunk without an entry.
+        entry = step.entry if step.entry and (first or step.entry.released or self._prefill) else None
         if step.text or (self._prefill and (step.entry is not None or step.finish is not None)):
             deltas.append({"content": self._prefill + step.text})
             self._prefill = ""
         for delta in deltas:
             choice = self._choice(delta, None)
-            if delta is deltas[-1] and step.entry is not None:
-                choice["logprobs"] = {"content": self._logprobs.array([step.entry])}
+            if delta is deltas[-1] and entry is not None:
+                choice["logprobs"] = {"content": self._logprobs.array([entry])}
             self._send(event(self._chunk([choice])))
 
     def end(self, last: Step, receipt: Receipt) -> None:

@@ -93,8 +93,8 @@ class Entry:
 class Step:
     """One token of the answer: the text it released (often none, or that of several); on the last, the reason.
 
-    `entry` is there when probabilities are asked for and the text so far does not end within a character. The text that
-    only the end of the answer released is not in it.
+    `entry` is there when probabilities are asked for and the text so far does not end within a character. What was held
+    for a stop string is in it when the token that ends a generation releases it, not when a limit does.
     """
 
     token: int
@@ -145,12 +145,15 @@ def complete(
         first = first if count > 1 else now
         text = pieces.push(vocabulary.piece(token))
         probs = sampler.probabilities(model.logits, token) if pieces.whole else None
-        entry = None if probs is None else Entry(probs, pieces.released)
+        released = pieces.released
+        end = vocabulary.is_end_of_generation(token)
         full = len(slot) + 1 >= model.n_ctx
         spent = job.max_tokens != UNLIMITED and count >= job.max_tokens
-        finish = _finish(vocabulary.is_end_of_generation(token), full, pieces.stopped, spent)
+        finish = _finish(end, full, pieces.stopped, spent)
         if finish is not None and not pieces.stopped:
             text += pieces.finish()
+            released += pieces.released if end else b""
+        entry = None if probs is None else Entry(probs, released)
         yield Step(token, text, finish, Progress(len(job.prompt), cached, count, started, first, now), entry)
         if finish is not None:
             return

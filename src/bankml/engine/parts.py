@@ -71,4 +71,4 @@ class TextPieces(Protocol):
 
     @property
     def released(self) -> bytes:
-        """The bytes of the text that the last `push` returned."""
+        """The bytes of the text that the last `push` or `finish` returned."""

@@ -31,7 +31,7 @@ class TextStream:
         self.stop_word: str | None = None
         """The stop string that ended the text, once one did."""
         self.released = b""
-        """The bytes of the text that the last `push` returned, as the tokens gave them."""
+        """The bytes of the text that the last `push` or `finish` returned, as the tokens gave them."""
 
     @property
     def stopped(self) -> bool:
