@@ -1,8 +1,8 @@
 """The pieces of tokens to the text of an answer: whole UTF-8 only, nothing of a stop string.
 
 The rules are those of llama-server b11192's `process_token`. One thing differs, on purpose: a stop string is found
-wherever it is in the text not yet released; llama-server misses one that ends before the first byte of a token that ends
-in the middle of a character.
+wherever it is in the text not yet released; llama-server misses one that ends before the first byte of a token that
+ends in the middle of a character.
 """
 
 import re
@@ -77,7 +77,7 @@ class TextStream:
         return text
 
 
-# One character by the shape of its bytes, and what is no character: a first byte with too few to follow, or a stray one.
+# One character by the shape of its bytes, or what is none: a first byte with too few to follow it, a stray one.
 _SHAPES = re.compile(
     rb"([\x00-\x7f]+|[\xc0-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf7][\x80-\xbf]{3})"
     rb"|[\xe0-\xef][\x80-\xbf]|[\xf0-\xf7][\x80-\xbf]{1,2}|[\x80-\xff]"
