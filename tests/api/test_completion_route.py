@@ -3,12 +3,12 @@
 import json
 
 import pytest
-from api_toys import ask, toy_application
-from engine_toys import END
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bankml.receipt.check import check
+from tests.api.api_toys import ask, toy_application
+from tests.engine.engine_toys import END
 
 
 def complete(answer="Oslo.", reply_of=None, **fields):

@@ -5,13 +5,13 @@ import json
 import re
 
 import pytest
-from api_toys import CHAT, ask, toy_application, user
-from engine_toys import END, GreedySampler
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bankml.receipt.check import check
 from bankml.sampling.logprobs import TokenProbs
+from tests.api.api_toys import CHAT, ask, toy_application, user
+from tests.engine.engine_toys import END, GreedySampler
 
 
 class Telling(GreedySampler):
