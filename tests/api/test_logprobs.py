@@ -65,8 +65,11 @@ def test_an_entry_comes_when_the_character_is_whole():
     assert streamed_entries(stream) == whole_entries(whole)[:-1]
 
 
+def roles(reply):
+    return [event["choices"][0]["delta"].get("role") for event in reply.events if event.get("choices")]
+
+
 def test_the_role_comes_with_the_first_token_and_only_when_probabilities_do():
-    roles = lambda reply: [c["choices"][0]["delta"].get("role") for c in reply.events if c.get("choices")]  # noqa: E731
     assert roles(answers("Os")[1][1]) == ["assistant", None, None, None]
     assert roles(answers("é")[1][1]) == [None, None]  # the first token releases nothing: llama-server sends no role
     plain = ask(toy_application("Os"), body=user("Capital?", stream=True))

@@ -3,7 +3,9 @@
 import json
 
 import numpy as np
+import pytest
 
+from bankml.errors import RequestError
 from bankml.sampling.chain import Sampler
 from bankml.sampling.lexicon import Lexicon
 from bankml.sampling.parameters import SamplingParams
@@ -30,7 +32,9 @@ def test_nothing_is_reported_unasked():
 
 def test_as_many_as_were_asked_for_and_there_are():
     assert len(reported(n_probs=3).top) == 3
-    assert len(reported(n_probs=10**6).top) == N_VOCAB
+    assert len(reported(n_probs=1000).top) == N_VOCAB
+    with pytest.raises(RequestError, match="'n_probs': Value must be between 0 <= value <= 1000, but got 1001"):
+        sampler(n_probs=1001)
     assert len(reported(chat=True, logprobs=True).top) == 20
     assert len(reported(logprobs=True).top) == 1  # /completion counts true as 1
     assert reported(n_probs=1, temperature=0).top[0][0] == int(LOGITS.argmax())
