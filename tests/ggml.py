@@ -114,7 +114,6 @@ class Ggml:
             (q.shape[1], q.shape[0], q.shape[2]),
         )  # fmt: skip
 
-
     def attention_q8(self, q: np.ndarray, k: np.ndarray, v: np.ndarray, mask: np.ndarray, scale: float) -> np.ndarray:
         """As `attention`, k and v uint8 [kv_heads, cells, d / 32 * 34], blocks of q8_0."""
         extents = (q.shape[2], k.shape[1], k.shape[0])

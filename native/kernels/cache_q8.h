@@ -22,8 +22,4 @@ void hadamard(std::size_t n, float *x);
 void attend_cells_q8(const Q8HeadCache &cache, std::size_t end, const Q8Column &q, float scale, float *sum, float *out);
 }  // namespace avx2
 
-namespace avx512 {
-void attend_cells_q8(const Q8HeadCache &cache, std::size_t end, const Q8Column &q, float scale, float *sum, float *out);
-}  // namespace avx512
-
 }  // namespace bankml

@@ -257,7 +257,7 @@ const Kernels avx512_kernels = {
     .attend_cells = attend_cells,
     .attend_tile = attend_tile,
     .hadamard = avx2::hadamard,
-    .attend_cells_q8 = avx512::attend_cells_q8,
+    .attend_cells_q8 = avx2::attend_cells_q8,
 };
 
 }  // namespace bankml

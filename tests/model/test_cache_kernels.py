@@ -91,6 +91,8 @@ def test_shapes_that_do_not_fit_are_refused():
         _native.attend_q8(pool, shape, rows, 0, cache, np.zeros((1, 16, 33), np.uint8), out)
     with pytest.raises(ValueError, match="whole blocks of 32"):
         shape = _native.AttentionShape(1, 1, 24, 1.0, 16, 1)
-        _native.attend_q8(pool, shape, np.zeros((2, 72), np.float32), 0, cache, cache.copy(), np.zeros((2, 24), np.float32))
+        _native.attend_q8(
+            pool, shape, np.zeros((2, 72), np.float32), 0, cache, cache.copy(), np.zeros((2, 24), np.float32)
+        )
     with pytest.raises(ValueError, match="power of two"):
         _native.hadamard(np.zeros((1, 24), np.float32))

@@ -26,7 +26,9 @@ def quantized(x):
     return y
 
 
-@pytest.mark.parametrize("head_size,turned_qk,turned_v", [(32, 0, 0), (64, 64, 64), (96, 0, 0), (128, 128, 64), (192, 64, 64)])
+@pytest.mark.parametrize(
+    "head_size,turned_qk,turned_v", [(32, 0, 0), (64, 64, 64), (96, 0, 0), (128, 128, 64), (192, 64, 64)]
+)
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("n,position", [(1, 0), (1, 200), (1, 700), (2, 30), (64, 300), (70, 10)])
 def test_attention(kernel_set, rng, head_size, turned_qk, turned_v, threads, n, position):  # noqa: F811
@@ -45,7 +47,10 @@ def test_attention(kernel_set, rng, head_size, turned_qk, turned_v, threads, n, 
     out = np.zeros((n, heads * head_size), np.float32)
     shape = _native.AttentionShape(heads, kv_heads, head_size, scale, cells, threads)
     _native.attend_q8(_native.Pool(2), shape, qkv.reshape(n, -1), position, k, v, out)
-    for cache, fresh, together in ((k, qkv[:, heads : heads + kv_heads], turned_qk), (v, qkv[:, heads + kv_heads :], turned_v)):
+    for cache, fresh, together in (
+        (k, qkv[:, heads : heads + kv_heads], turned_qk),
+        (v, qkv[:, heads + kv_heads :], turned_v),
+    ):
         want = quantized(turn(np.ascontiguousarray(fresh.transpose(1, 0, 2)), together))
         assert np.array_equal(cache[:, position : position + n], want)
     seen = -(-(position + n) // 256) * 256

@@ -1,10 +1,13 @@
 """From a verified file to a model that answers: the one place where the rooms of a model are put together."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
 from bankml.engine.completion import ENGINE, UNLIMITED, Engine
+from bankml.engine.memory import VARIABLE, available_memory, cache_limit
+from bankml.engine.prompt_cache import PromptCache
 from bankml.errors import Refused, RequestError
 from bankml.gate.verify import Verified
 from bankml.library.resident import Resident
@@ -43,6 +46,7 @@ def load(verified: Verified, n_ctx: int, threads: int | None = None) -> Resident
         lambda: [tokenizer.spelling(token) for token in range(tokenizer.n_vocab)],
         sorted(tokenizer.vocabulary.end_of_generation),
     )
+    model = Model.open(verified, n_ctx, threads)
     return Resident(
         verified=verified,
         provenance=Provenance(ENGINE, verified.sha256, verified.verdict.kind),
@@ -54,8 +58,14 @@ def load(verified: Verified, n_ctx: int, threads: int | None = None) -> Resident
         sampler=lambda body: sampler(body, defaults, lexicon),
         text_pieces=TextStream,
         sampling_defaults=as_props(defaults),
-        engine=Engine(Model.open(verified, n_ctx, threads), tokenizer),
+        engine=Engine(model, tokenizer, prompt_cache=prompt_cache(model.n_ctx)),
     )
+
+
+def prompt_cache(n_ctx: int) -> PromptCache | None:
+    """The cache that BANKML_CACHE_RAM asks for, None for none. Raises UsageError."""
+    limit = cache_limit(os.environ.get(VARIABLE), available_memory())
+    return None if limit == 0 else PromptCache(limit, limit_tokens=n_ctx)
 
 
 def sampler(body: Mapping[str, Any], defaults: SamplingParams, lexicon: Lexicon) -> Sampler:
