@@ -109,4 +109,7 @@ def _serve_commands(command: Command) -> None:
 def _addresses(parser: Parser) -> None:
     parser.add_argument("--listen", metavar="HOST:PORT", default=LISTEN, help=f"where to listen ({LISTEN})")
     parser.add_argument("--ctx", metavar="N", type=int, default=CONTEXT, help=f"context in tokens ({CONTEXT})")
+    parser.add_argument(
+        "--slot-dir", metavar="DIR", help="where POST /slots/0 saves and restores the slot (default: nowhere)"
+    )
     parser.add_argument("--threads", metavar="N", type=int, help="threads of the forward pass (default: every core)")

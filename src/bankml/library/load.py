@@ -46,6 +46,7 @@ def load(verified: Verified, n_ctx: int, threads: int | None = None) -> Resident
         lambda: [tokenizer.spelling(token) for token in range(tokenizer.n_vocab)],
         sorted(tokenizer.vocabulary.end_of_generation),
     )
+    limit = cache_limit(os.environ.get(VARIABLE), available_memory())
     model = Model.open(verified, n_ctx, threads)
     return Resident(
         verified=verified,
@@ -58,14 +59,13 @@ def load(verified: Verified, n_ctx: int, threads: int | None = None) -> Resident
         sampler=lambda body: sampler(body, defaults, lexicon),
         text_pieces=TextStream,
         sampling_defaults=as_props(defaults),
-        engine=Engine(model, tokenizer, prompt_cache=prompt_cache(model.n_ctx)),
+        engine=Engine(model, tokenizer, prompt_cache=prompt_cache(limit, model.n_ctx)),
     )
 
 
-def prompt_cache(n_ctx: int) -> PromptCache | None:
-    """The cache that BANKML_CACHE_RAM asks for, None for none. Raises UsageError."""
-    limit = cache_limit(os.environ.get(VARIABLE), available_memory())
-    return None if limit == 0 else PromptCache(limit, limit_tokens=n_ctx)
+def prompt_cache(limit_bytes: int | None, n_ctx: int) -> PromptCache | None:
+    """None where the limit leaves no room for one; the limit of tokens is llama-server's, the context."""
+    return None if limit_bytes == 0 else PromptCache(limit_bytes, limit_tokens=n_ctx)
 
 
 def sampler(body: Mapping[str, Any], defaults: SamplingParams, lexicon: Lexicon) -> Sampler:

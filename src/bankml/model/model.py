@@ -67,9 +67,9 @@ class Model:
     def open(cls, verified: Verified, n_ctx: int, threads: int | None = None) -> "Model":
         """Opens a verified file for a context of `n_ctx` tokens.
 
-        `threads`, else BANKML_THREADS, else every core; BANKML_LLAMA_THREADS is the `-t` of the llama-server whose bits are
-        wanted; BANKML_CACHE_TYPE is f16 (the default) or q8_0. Raises Refused when the model is not played, ModelChanged,
-        UsageError.
+        `threads`, else BANKML_THREADS, else every core; BANKML_LLAMA_THREADS is the `-t` of the llama-server whose bits
+        are wanted; BANKML_CACHE_TYPE is f16 (the default) or q8_0. Raises Refused when the model is not played,
+        ModelChanged, UsageError.
         """
         if n_ctx < 1:
             raise UsageError(f"the context must be at least 1 token, not {n_ctx}")
