@@ -5,6 +5,7 @@
 For each line it prints `PID GATEWAY_PORT ENGINE_PORT` of a server with a slot folder, and ends with its stdin.
 """
 
+import io
 import os
 import signal
 import sys
@@ -21,7 +22,7 @@ def main(model, fork, slot_dir):
     for _ in sys.stdin:
         if os.fork() == 0:
             application = build_application(verified, n_ctx=8192, threads=1, slot_dir=slot_dir)
-            serve(application, ("127.0.0.1", 0), ("127.0.0.1", 0), ready=announce, log=open(os.devnull, "w"))
+            serve(application, ("127.0.0.1", 0), ("127.0.0.1", 0), ready=announce, log=io.StringIO())
             os._exit(0)
 
 

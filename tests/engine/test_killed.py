@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-
 from tests.tiny_model import tiny_model
 
 KILLS = 100

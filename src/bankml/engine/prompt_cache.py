@@ -148,7 +148,7 @@ def change_over(prompt: Sequence[int], slot: Slot, cells: Cells, cache: PromptCa
 
     Of an entry that is brought back only the cells are copied that `prompt` begins with; the rest would be dropped.
     """
-    held, wanted = np.array(slot.tokens, np.int32), np.array(prompt, np.int32)
+    held, wanted = np.array(slot.tokens, np.int32), np.array(list(prompt), np.int32)
     if stays(held, wanted):
         return
     if len(held):

@@ -60,9 +60,10 @@ class SlotFolder:
                 raise
             except OSError as error:
                 raise _not_plain(name, folder) or problem("read", name, error) from error
+            if not stat.S_ISREG(os.fstat(found).st_mode):
+                os.close(found)
+                raise FileProblem(f"{name} is not a plain file")
             with os.fdopen(found, "rb") as file:
-                if not stat.S_ISREG(os.fstat(found).st_mode):
-                    raise FileProblem(f"{name} is not a plain file")
                 yield file
 
     @contextmanager
