@@ -184,7 +184,8 @@ void bind_operations(nb::module_ &m) {
     }, nb::arg("table").noconvert(), nb::arg("neox"), nb::arg("heads"), nb::arg("head_size"), x_, NoGil());
     m.def("attend", &attend_layer, nb::arg("pool"), nb::arg("shape"), nb::arg("qkv").noconvert(), nb::arg("position"),
           nb::arg("k").noconvert(), nb::arg("v").noconvert(), nb::arg("out").noconvert(), NoGil());
-    m.def("attend_q8", &attend_layer_q8, nb::arg("pool"), nb::arg("shape"), nb::arg("qkv").noconvert(), nb::arg("position"),
+    // The same name: the cache's dtype, uint16 or uint8, says of which type it is.
+    m.def("attend", &attend_layer_q8, nb::arg("pool"), nb::arg("shape"), nb::arg("qkv").noconvert(), nb::arg("position"),
           nb::arg("k").noconvert(), nb::arg("v").noconvert(), nb::arg("out").noconvert(), NoGil());
     m.def("hadamard", [](const Rows &x) {
         const std::size_t n = x.shape(1);

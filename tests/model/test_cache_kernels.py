@@ -48,7 +48,7 @@ def attention(head_size, n, position):
 
     def attended(pool=POOLS[2]):
         k, v, out = cache[0].copy(), cache[1].copy(), np.zeros((n, heads * head_size), np.float32)
-        _native.attend_q8(pool, shape, qkv, position, k, v, out)
+        _native.attend(pool, shape, qkv, position, k, v, out)
         return np.concatenate([out.view(np.uint8).reshape(-1), k.reshape(-1), v.reshape(-1)])
 
     return attended
@@ -73,7 +73,7 @@ def test_attention_is_near_that_over_exact_values(name):
     row = size // 32 * 34
     k, v, out = np.zeros((1, 64, row), np.uint8), np.zeros((1, 64, row), np.uint8), np.zeros((n, size), np.float32)
     shape = _native.AttentionShape(1, 1, size, 0.09, 64, 1)
-    with_kernels(name, lambda: _native.attend_q8(POOLS[2], shape, qkv, 0, k, v, out))
+    with_kernels(name, lambda: _native.attend(POOLS[2], shape, qkv, 0, k, v, out))
     q, keys, values = qkv.astype(np.float64).reshape(n, 3, size).transpose(1, 0, 2)
     scores = np.where(np.tri(n, dtype=bool), q @ keys.T * 0.09, -np.inf)
     weights = np.exp(scores - scores.max(axis=1, keepdims=True))
@@ -86,12 +86,12 @@ def test_shapes_that_do_not_fit_are_refused():
     cache, out = np.zeros((1, 16, 34), np.uint8), np.zeros((2, 32), np.float32)
     shape = _native.AttentionShape(1, 1, 32, 1.0, 16, 1)
     with pytest.raises(ValueError, match="do not fit into the K/V cache"):
-        _native.attend_q8(pool, shape, rows, 15, cache, cache.copy(), out)
+        _native.attend(pool, shape, rows, 15, cache, cache.copy(), out)
     with pytest.raises(ValueError, match="does not fit the attention's heads"):
-        _native.attend_q8(pool, shape, rows, 0, cache, np.zeros((1, 16, 33), np.uint8), out)
+        _native.attend(pool, shape, rows, 0, cache, np.zeros((1, 16, 33), np.uint8), out)
     with pytest.raises(ValueError, match="whole blocks of 32"):
         shape = _native.AttentionShape(1, 1, 24, 1.0, 16, 1)
-        _native.attend_q8(
+        _native.attend(
             pool, shape, np.zeros((2, 72), np.float32), 0, cache, cache.copy(), np.zeros((2, 24), np.float32)
         )
     with pytest.raises(ValueError, match="power of two"):

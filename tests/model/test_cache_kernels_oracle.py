@@ -46,7 +46,7 @@ def test_attention(kernel_set, rng, head_size, turned_qk, turned_v, threads, n, 
     scale = float(np.float32(1) / np.sqrt(np.float32(head_size)))
     out = np.zeros((n, heads * head_size), np.float32)
     shape = _native.AttentionShape(heads, kv_heads, head_size, scale, cells, threads)
-    _native.attend_q8(_native.Pool(2), shape, qkv.reshape(n, -1), position, k, v, out)
+    _native.attend(_native.Pool(2), shape, qkv.reshape(n, -1), position, k, v, out)
     for cache, fresh, together in (
         (k, qkv[:, heads : heads + kv_heads], turned_qk),
         (v, qkv[:, heads + kv_heads :], turned_v),

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from bankml.errors import UsageError
-from bankml.model.kv_cache import CACHE_TYPES, F16, Q8_0, KVCache
-from bankml.model.model import Model, cache_type
+from bankml.model.kv_cache import CACHE_TYPES, F16, Q8_0, KVCache, asked_type
+from bankml.model.model import Model
 from bankml.model.plan import plan
 from tests.tiny_model import tiny_model
 
@@ -93,13 +93,13 @@ def test_heads_that_are_no_whole_blocks(verified):
 
 def test_the_type_the_environment_asks_for(monkeypatch):
     monkeypatch.delenv("BANKML_CACHE_TYPE", raising=False)
-    assert cache_type() is F16
+    assert asked_type() is F16
     for text, kind in (("", F16), ("f16", F16), ("q8_0", Q8_0)):
         monkeypatch.setenv("BANKML_CACHE_TYPE", text)
-        assert cache_type() is kind
+        assert asked_type() is kind
     monkeypatch.setenv("BANKML_CACHE_TYPE", "q4_0")
     with pytest.raises(UsageError, match="BANKML_CACHE_TYPE must be f16 or q8_0, not 'q4_0'"):
-        cache_type()
+        asked_type()
 
 
 @pytest.mark.parametrize("kind", ["f16", "q8_0"])

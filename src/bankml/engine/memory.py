@@ -23,6 +23,11 @@ def available_memory(meminfo: Path = Path("/proc/meminfo")) -> int:
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
+def asked_limit() -> int | None:
+    """The limit of the prompt cache in bytes that the environment asks for now. Raises UsageError."""
+    return cache_limit(os.environ.get(VARIABLE), available_memory())
+
+
 def cache_limit(text: str | None, available: int) -> int | None:
     """The limit in bytes that `text`, the variable's value in MiB, asks for: 0 is no cache, None no limit.
 

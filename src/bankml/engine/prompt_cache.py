@@ -129,6 +129,11 @@ class PromptCache:
             del self._entries[0]
 
 
+def prompt_cache(limit_bytes: int | None, n_ctx: int) -> PromptCache | None:
+    """None where the limit is 0; the limit of tokens is llama-server's, the context."""
+    return None if limit_bytes == 0 else PromptCache(limit_bytes, limit_tokens=n_ctx)
+
+
 def part(some: int, whole: int) -> np.float32:
     return np.float32(some) / np.float32(max(1, whole))
 

@@ -1,13 +1,12 @@
 """From a verified file to a model that answers: the one place where the rooms of a model are put together."""
 
-import os
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
 from bankml.engine.completion import ENGINE, UNLIMITED, Engine
-from bankml.engine.memory import VARIABLE, available_memory, cache_limit
-from bankml.engine.prompt_cache import PromptCache
+from bankml.engine.memory import asked_limit
+from bankml.engine.prompt_cache import prompt_cache
 from bankml.errors import Refused, RequestError
 from bankml.gate.verify import Verified
 from bankml.library.resident import Resident
@@ -46,7 +45,7 @@ def load(verified: Verified, n_ctx: int, threads: int | None = None) -> Resident
         lambda: [tokenizer.spelling(token) for token in range(tokenizer.n_vocab)],
         sorted(tokenizer.vocabulary.end_of_generation),
     )
-    limit = cache_limit(os.environ.get(VARIABLE), available_memory())
+    limit = asked_limit()
     model = Model.open(verified, n_ctx, threads)
     return Resident(
         verified=verified,
@@ -61,11 +60,6 @@ def load(verified: Verified, n_ctx: int, threads: int | None = None) -> Resident
         sampling_defaults=as_props(defaults),
         engine=Engine(model, tokenizer, prompt_cache=prompt_cache(limit, model.n_ctx)),
     )
-
-
-def prompt_cache(limit_bytes: int | None, n_ctx: int) -> PromptCache | None:
-    """None where the limit leaves no room for one; the limit of tokens is llama-server's, the context."""
-    return None if limit_bytes == 0 else PromptCache(limit_bytes, limit_tokens=n_ctx)
 
 
 def sampler(body: Mapping[str, Any], defaults: SamplingParams, lexicon: Lexicon) -> Sampler:

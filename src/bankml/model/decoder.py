@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bankml import _native
-from bankml.model.kv_cache import CacheType, KVCache
+from bankml.model.kv_cache import KVCache
 from bankml.model.plan import Plan
 from bankml.model.weights import Weights
 
@@ -98,7 +98,7 @@ class Decoder:
         _native.rope_table(self._rope, position, b.rope)
         final = len(self._layers) - 1
         for i, (layer, (k, v)) in enumerate(zip(self._layers, cache.layers, strict=True)):
-            self._attend(layer, b, position, cache.kind, k, v)
+            self._attend(layer, b, position, k, v)
             if i == final:
                 if logits is None:
                     return
@@ -108,12 +108,12 @@ class Decoder:
         self._output.apply(b.normed, logits)
 
     def _attend(
-        self, layer: Layer, b: Buffers, position: int, kind: CacheType, k: npt.NDArray[Any], v: npt.NDArray[Any]
+        self, layer: Layer, b: Buffers, position: int, k: npt.NDArray[Any], v: npt.NDArray[Any]
     ) -> None:
         _native.rms_norm(self._pool, b.x, layer.attn_norm, self._plan.rms_eps, b.normed)
         layer.qkv.apply(b.normed, b.qkv)
         self._graph.place(layer, b)
-        kind.attend(self._pool, self._attention, b.qkv, position, k, v, b.attended)
+        _native.attend(self._pool, self._attention, b.qkv, position, k, v, b.attended)
         layer.attn_output.add_to(b.attended, b.x)
 
     def _feed_forward(self, layer: Layer, b: Buffers) -> None:

@@ -1,5 +1,6 @@
 """The keys and values of the tokens seen so far, one pair of arrays a layer, and copies of their first cells."""
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -7,7 +8,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bankml import _native
 from bankml.errors import UsageError
 from bankml.model.plan import Plan
 
@@ -16,15 +16,14 @@ Q8_0_VALUES, Q8_0_BYTES = 32, 34  # of one block: an f16 scale and 32 signed byt
 
 @dataclass(frozen=True)
 class CacheType:
-    """How one value vector of a head stands in the cache, and the attention that reads it.
+    """How one vector of a head stands in the cache: `row(head_size)` elements of `dtype`.
 
-    A row is `row(head_size)` elements of `dtype`.
+    The dtype tells the native attention which type it reads.
     """
 
     name: str
     dtype: type[np.uint16] | type[np.uint8]
     row: Callable[[int], int]
-    attend: Callable[..., None]
 
 
 def _f16_row(head_size: int) -> int:
@@ -37,10 +36,18 @@ def _q8_0_row(head_size: int) -> int:
     return head_size // Q8_0_VALUES * Q8_0_BYTES
 
 
-F16 = CacheType("f16", np.uint16, _f16_row, _native.attend)
-Q8_0 = CacheType("q8_0", np.uint8, _q8_0_row, _native.attend_q8)
+F16 = CacheType("f16", np.uint16, _f16_row)
+Q8_0 = CacheType("q8_0", np.uint8, _q8_0_row)
 
 CACHE_TYPES: Mapping[str, CacheType] = {one.name: one for one in (F16, Q8_0)}
+
+
+def asked_type() -> CacheType:
+    """What BANKML_CACHE_TYPE says: f16, the default, or q8_0. Raises UsageError for anything else."""
+    name = os.environ.get("BANKML_CACHE_TYPE") or F16.name
+    if name not in CACHE_TYPES:
+        raise UsageError(f"BANKML_CACHE_TYPE must be {' or '.join(CACHE_TYPES)}, not {name!r}")
+    return CACHE_TYPES[name]
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from bankml import _native
 from bankml.errors import UsageError
 from bankml.gate.verify import Verified
 from bankml.model.decoder import MICRO_BATCH, Decoder, Graph
-from bankml.model.kv_cache import CACHE_TYPES, CacheType, KVCache, State
+from bankml.model.kv_cache import KVCache, State, asked_type
 from bankml.model.llama import Llama
 from bankml.model.plan import Plan, plan
 from bankml.model.qwen3 import Qwen3
@@ -30,14 +30,6 @@ def environment_count(name: str, default: int, most: int = 1024) -> int:
     return int(text)
 
 
-def cache_type() -> CacheType:
-    """What BANKML_CACHE_TYPE says: f16, the default, or q8_0. Raises UsageError for anything else."""
-    name = os.environ.get("BANKML_CACHE_TYPE") or "f16"
-    if name not in CACHE_TYPES:
-        raise UsageError(f"BANKML_CACHE_TYPE must be {' or '.join(CACHE_TYPES)}, not {name!r}")
-    return CACHE_TYPES[name]
-
-
 def context_size(wanted: int, trained: int) -> int:
     """The context that llama-server gives when asked for `wanted` tokens of a model trained on `trained`."""
     rounded = -(-wanted // CONTEXT_STEP) * CONTEXT_STEP
@@ -50,15 +42,13 @@ class Model:
     `logits` is float32 [n_vocab], written by `forward` when asked to.
     """
 
-    def __init__(
-        self, verified: Verified, shape: Plan, n_ctx: int, threads: int, llama_threads: int, kind: CacheType
-    ) -> None:
+    def __init__(self, verified: Verified, shape: Plan, n_ctx: int, threads: int, llama_threads: int) -> None:
         pool = _native.Pool(threads)
         cells = -(-n_ctx // CONTEXT_STEP) * CONTEXT_STEP
         graph: Graph = Qwen3(shape, pool) if shape.architecture == "qwen3" else Llama(shape)
         self.plan = shape
         self.n_ctx = context_size(n_ctx, shape.context_length)
-        self.cache = KVCache(shape, cells, kind)
+        self.cache = KVCache(shape, cells, asked_type())
         self._decoder = Decoder(shape, Weights(verified), graph, pool, cells, llama_threads)
         self._logits = np.zeros((1, shape.n_vocab), np.float32)
         self.logits: npt.NDArray[np.float32] = self._logits[0]
@@ -68,18 +58,17 @@ class Model:
         """Opens a verified file for a context of `n_ctx` tokens.
 
         `threads`, else BANKML_THREADS, else every core; BANKML_LLAMA_THREADS is the `-t` of the llama-server whose bits
-        are wanted; BANKML_CACHE_TYPE is f16 (the default) or q8_0. Raises Refused when the model is not played,
-        ModelChanged, UsageError.
+        are wanted. Raises Refused when the model is not played, ModelChanged, UsageError.
         """
         if n_ctx < 1:
             raise UsageError(f"the context must be at least 1 token, not {n_ctx}")
         shape = plan(verified.header)
         workers = threads or environment_count("BANKML_THREADS", len(os.sched_getaffinity(0)))
         llama_threads = environment_count("BANKML_LLAMA_THREADS", DEFAULT_LLAMA_THREADS)
-        return cls(verified, shape, n_ctx, workers, llama_threads, cache_type())
+        return cls(verified, shape, n_ctx, workers, llama_threads)
 
     def forward(self, tokens: Sequence[int], position: int, logits: bool) -> None:
-        """Computes at most MICRO_BATCH tokens into cells `position` on; with `logits`, leaves the last one's in self.logits."""
+        """Computes at most MICRO_BATCH tokens into cells `position` on; `logits`: the last one's, in self.logits."""
         if not 1 <= len(tokens) <= MICRO_BATCH:
             raise ValueError(f"a micro-batch has 1 to {MICRO_BATCH} tokens, not {len(tokens)}")
         self._decoder.forward(tokens, position, self.cache, self._logits if logits else None)
