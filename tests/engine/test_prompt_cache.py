@@ -126,6 +126,16 @@ def test_only_the_common_cells_come_back():
     assert texts(cache) == [b"xyz"]
 
 
+def test_nothing_comes_back_for_a_prompt_that_wants_nothing_of_it():
+    model = CellModel()
+    cache, slot = PromptCache(None, 10**6), filled(model, list(b"abcdef"))
+    change_over(b"xyz", slot, model, cache)
+    slot = filled(model, list(b"xyz"))
+    change_over(b"abcdzz", slot, model, cache, reuse=False)
+    assert len(slot) == 0 and model.held(3) == tuple(b"xyz")
+    assert texts(cache) == [b"xyz"]
+
+
 def test_a_slot_without_its_likes_is_saved_and_left_standing():
     model = CellModel()
     cache, slot = PromptCache(None, 10**6), filled(model, list(b"abcdef"))

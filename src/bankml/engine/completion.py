@@ -113,7 +113,7 @@ def complete(
     model, slot, vocabulary = engine.model, engine.slot, engine.vocabulary
     fits(len(job.prompt), model.n_ctx)
     if engine.prompt_cache is not None:
-        change_over(job.prompt, slot, model, engine.prompt_cache)
+        change_over(job.prompt, slot, model, engine.prompt_cache, job.cache_prompt)
     started = clock()
     sampler.accept_all(job.prompt)
     cached = slot.begin(job.prompt, job.cache_prompt)

@@ -148,10 +148,11 @@ def stays(held: Tokens, prompt: Tokens) -> bool:
     return not found * np.float32(len(prompt)) / np.float32(len(held)) < LOSING
 
 
-def change_over(prompt: Sequence[int], slot: Slot, cells: Cells, cache: PromptCache) -> None:
+def change_over(prompt: Sequence[int], slot: Slot, cells: Cells, cache: PromptCache, reuse: bool = True) -> None:
     """Before `prompt` is computed: saves what the slot would lose, and brings back what was saved of its conversation.
 
     Of an entry that is brought back only the cells are copied that `prompt` begins with; the rest would be dropped.
+    Without `reuse` none are, but llama-server takes the entry out all the same.
     """
     held, wanted = np.array(slot.tokens, np.int32), np.array(list(prompt), np.int32)
     if stays(held, wanted):
@@ -160,7 +161,7 @@ def change_over(prompt: Sequence[int], slot: Slot, cells: Cells, cache: PromptCa
         _save(held, cells, cache)
     entry = cache.take(held, wanted)
     if entry is not None:
-        common = common_prefix(entry.tokens, wanted)
+        common = common_prefix(entry.tokens, wanted) if reuse else 0
         slot.clear()
         cells.load(entry.state, common)
         slot.extend(entry.tokens[:common].tolist())

@@ -94,7 +94,7 @@ class SlotFolder:
             folder = os.open(self._path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
-            raise kind(f"cannot open the folder of slot files {os.path.basename(self._path)!r}: {reason}") from error
+            raise kind(f"cannot open the folder of slot files {os.path.basename(os.path.normpath(self._path))!r}: {reason}") from error
         try:
             yield folder
         finally:
