@@ -93,8 +93,8 @@ class SlotFolder:
         try:
             folder = os.open(self._path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as error:
-            reason = (error.strerror or str(error)).lower()
-            raise kind(f"cannot open the folder of slot files {os.path.basename(os.path.normpath(self._path))!r}: {reason}") from error
+            name, reason = os.path.basename(os.path.normpath(self._path)), (error.strerror or str(error)).lower()
+            raise kind(f"cannot open the folder of slot files {name!r}: {reason}") from error
         try:
             yield folder
         finally:
