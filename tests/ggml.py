@@ -12,7 +12,8 @@ import numpy as np
 
 from tests import oracle
 
-F32, F16, I32 = 0, 1, 26
+F32, F16, I32, Q8_0 = 0, 1, 26, 8
+HADAMARD = 1  # GGML_HINT_SRC0_IS_HADAMARD
 NORMAL, NEOX = 0, 2
 
 
@@ -126,6 +127,25 @@ class Ggml:
             ),
             (q.shape[1], q.shape[0], q.shape[2]),
         )  # fmt: skip
+
+    def attention_q8(self, q: np.ndarray, k: np.ndarray, v: np.ndarray, mask: np.ndarray, scale: float) -> np.ndarray:
+        """As `attention`, k and v uint8 [kv_heads, cells, d / 32 * 34], blocks of q8_0."""
+        extents = (q.shape[2], k.shape[1], k.shape[0])
+        return self._compute(
+            self.base.ggml_flash_attn_ext(
+                self._context, self.tensor(F32, q), self.tensor(Q8_0, k, extents), self.tensor(Q8_0, v, extents),
+                self.tensor(F16, mask), c_float(scale), c_float(0.0), c_float(0.0),
+            ),
+            (q.shape[1], q.shape[0], q.shape[2]),
+        )  # fmt: skip
+
+    def hadamard(self, x: np.ndarray) -> np.ndarray:
+        """x [n, a power of two] float32, each row turned; as llama.cpp's graph asks for it, by a hint at a product."""
+        width = x.shape[1]
+        matrix = self.tensor(F32, np.zeros((width, width), np.float32))
+        product = c_void_p(self.base.ggml_mul_mat(self._context, matrix, self.tensor(F32, x)))
+        self.base.ggml_mul_mat_set_hint(product, c_int(HADAMARD))
+        return self._compute(product.value, x.shape)
 
 
 __all__ = ["F16", "F32", "NEOX", "NORMAL", "Ggml", "c_double", "library"]

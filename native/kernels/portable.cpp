@@ -3,6 +3,7 @@
 #include <limits>
 #include <vector>
 
+#include "kernels/cache_q8.h"
 #include "kernels/half.h"
 #include "kernels/kernels.h"
 #include "kernels/lanes.h"
@@ -209,6 +210,8 @@ const Kernels portable_kernels = {
     .add = add,
     .attend_cells = attend_cells,
     .attend_tile = attend_tile,
+    .hadamard = portable::hadamard,
+    .attend_cells_q8 = portable::attend_cells_q8,
 };
 
 }  // namespace bankml

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "kernels/avx2.h"
+#include "kernels/cache_q8.h"
 #include "kernels/quantized.h"
 #include "kernels/vector_avx2.h"
 
@@ -257,6 +258,8 @@ const Kernels avx512_kernels = {
     .add = avx2::add,
     .attend_cells = attend_cells,
     .attend_tile = attend_tile,
+    .hadamard = avx2::hadamard,
+    .attend_cells_q8 = avx2::attend_cells_q8,
 };
 
 }  // namespace bankml

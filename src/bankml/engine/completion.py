@@ -7,6 +7,7 @@ from typing import Literal
 
 from bankml import __version__
 from bankml.engine.parts import ForwardPass, TextPieces, TokenSampler, Vocabulary
+from bankml.engine.prompt_cache import PromptCache, change_over
 from bankml.engine.queue import Cancelled, FifoLock
 from bankml.engine.slot import Slot
 from bankml.errors import ContextExceeded, RequestError
@@ -27,13 +28,15 @@ Finish = Literal["stop", "length"]
 class Engine:
     """What computes: a model, the tokens its cache holds, the pieces of its vocabulary, and the line before them.
 
-    Whoever computes holds the turn of `queue`.
+    `prompt_cache` keeps what other conversations left in the slot; None: nothing does. Whoever computes holds the turn
+    of `queue`.
     """
 
     model: ForwardPass
     vocabulary: Vocabulary
     slot: Slot = field(default_factory=Slot)
     queue: FifoLock = field(default_factory=FifoLock)
+    prompt_cache: PromptCache | None = None
 
 
 @dataclass(frozen=True)
@@ -132,6 +135,8 @@ def complete(
     """
     model, slot, vocabulary = engine.model, engine.slot, engine.vocabulary
     fits(len(job.prompt), model.n_ctx)
+    if engine.prompt_cache is not None:
+        change_over(job.prompt, slot, model, engine.prompt_cache, job.cache_prompt)
     started = clock()
     sampler.accept_all(job.prompt)
     cached = slot.begin(job.prompt, job.cache_prompt)

@@ -1,15 +1,41 @@
 """What the engine needs of the rooms below: each as narrow as its use, so that any of them can be another make."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bankml.sampling.logprobs import TokenProbs
 
+if TYPE_CHECKING:
+    from bankml.model.kv_cache import State
 
-class ForwardPass(Protocol):
+
+class Cells(Protocol):
+    """The K/V cache as memory: the cells of the first tokens, copied out and back."""
+
+    @property
+    def cell_bytes(self) -> int:
+        """Bytes that one token's keys and values take."""
+
+    @property
+    def cache_type(self) -> str:
+        """`f16` or `q8_0`."""
+
+    def view(self, n: int) -> State:
+        """The first `n` cells themselves, not a copy."""
+
+    def save(self, n: int) -> State:
+        """A copy of the first `n` cells."""
+
+    def load(self, state: State, n: int) -> None:
+        """Puts the first `n` cells of `state` back."""
+
+
+class ForwardPass(Cells, Protocol):
     """The model with its K/V cache of `n_ctx` positions."""
 
     @property

@@ -1,6 +1,8 @@
 """From a verified file to a model that answers: the one place where the rooms of a model are put together."""
 
 from bankml.engine.completion import ENGINE, UNLIMITED, Engine
+from bankml.engine.memory import asked_limit
+from bankml.engine.prompt_cache import prompt_cache
 from bankml.errors import Refused
 from bankml.gate.verify import Verified
 from bankml.library.resident import Resident
@@ -39,6 +41,8 @@ def load(verified: Verified, n_ctx: int, threads: int | None = None) -> Resident
         lambda: [tokenizer.spelling(token) for token in range(tokenizer.n_vocab)],
         sorted(tokenizer.vocabulary.end_of_generation),
     )
+    limit = asked_limit()
+    model = Model.open(verified, n_ctx, threads)
     return Resident(
         verified=verified,
         provenance=Provenance(ENGINE, verified.sha256, verified.verdict.kind),
@@ -50,7 +54,7 @@ def load(verified: Verified, n_ctx: int, threads: int | None = None) -> Resident
         sampler=lambda body, chat=True: Sampler(from_request(body, defaults, lexicon, chat=chat), lexicon),
         text_pieces=lambda stop_strings, chat=True: TextStream(stop_strings, chat),
         sampling_defaults=as_props(defaults),
-        engine=Engine(Model.open(verified, n_ctx, threads), tokenizer),
+        engine=Engine(model, tokenizer, prompt_cache=prompt_cache(limit, model.n_ctx)),
     )
 
 

@@ -6,7 +6,7 @@ after an RMS norm. llama.py and qwen3.py say what lies between the projections a
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -127,9 +127,7 @@ class Decoder:
         _native.rms_norm(self._pool, b.x, self._output_norm, self._plan.rms_eps, b.normed)
         self._output.apply(b.normed, logits)
 
-    def _attend(
-        self, layer: Layer, b: Buffers, position: int, k: npt.NDArray[np.uint16], v: npt.NDArray[np.uint16]
-    ) -> None:
+    def _attend(self, layer: Layer, b: Buffers, position: int, k: npt.NDArray[Any], v: npt.NDArray[Any]) -> None:
         _native.rms_norm(self._pool, b.x, layer.attn_norm, self._plan.rms_eps, b.normed)
         layer.qkv.apply(b.normed, b.qkv)
         self._graph.place(layer, b)
