@@ -2,9 +2,9 @@ import json
 import threading
 
 import pytest
-from api_toys import MemoryReply, ask, toy_resident, user
-from cell_toys import CellModel
-from engine_toys import hashing
+from tests.api.api_toys import MemoryReply, ask, toy_resident, user
+from tests.engine.cell_toys import CellModel
+from tests.engine.engine_toys import hashing
 
 from bankml.api.exchange import Request
 from bankml.api.routes import Application

@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 import numpy as np
-from engine_toys import N_VOCAB, hashing
+from tests.engine.engine_toys import N_VOCAB, hashing
 
 from bankml.model.kv_cache import State
 

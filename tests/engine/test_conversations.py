@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from engine_toys import ByteVocabulary, GreedySampler, ToyPieces
+from tests.engine.engine_toys import ByteVocabulary, GreedySampler, ToyPieces
 
 from bankml.engine.completion import Engine, Job, complete
 from bankml.engine.memory import MIB

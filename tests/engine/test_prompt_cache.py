@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
-from cell_toys import CellModel, entry, filled
-from engine_toys import ByteVocabulary, GreedySampler, ToyPieces
+from tests.engine.cell_toys import CellModel, entry, filled
+from tests.engine.engine_toys import ByteVocabulary, GreedySampler, ToyPieces
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -5,8 +5,8 @@ import struct
 import threading
 
 import pytest
-from cell_toys import CellModel, filled
-from engine_toys import ByteVocabulary
+from tests.engine.cell_toys import CellModel, filled
+from tests.engine.engine_toys import ByteVocabulary
 from hypothesis import given
 from hypothesis import strategies as st
 
