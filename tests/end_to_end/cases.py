@@ -105,6 +105,9 @@ def stops():
         for stop in (["e"], ["in", "on", "er"], ["\n", "the", "ow", "s"], ["never said"]):
             body = chat(prose(7), stop=stop, stream=stream, max_tokens=20, seed=5, temperature=0.8, cache_prompt=False)
             yield f"stop {stop} {'streamed' if stream else 'whole'}", CHAT, body
+        # One of the models says "wc" here and ends: what was held comes with the token that ends it.
+        held = chat(prose(9), stop=["czz"], stream=stream, max_tokens=16, seed=0, temperature=0.9, cache_prompt=False)
+        yield f"held until the end {'streamed' if stream else 'whole'}", CHAT, held
     yield "the end of the answer", CHAT, chat("x", logit_bias={"2": 100}, stop=["e"])
     yield "the end of the answer streamed", CHAT, chat("x", logit_bias={"2": 100}, stream=True)
 

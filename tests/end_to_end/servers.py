@@ -15,7 +15,7 @@ def free_port() -> int:
 
 def exchange(port: int, method: str, path: str, body: bytes | None = None) -> tuple[int, str, bytes]:
     """Status, content type and body of one answer."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
     try:
         connection.request(method, path, body, {"Content-Type": "application/json"} if body is not None else {})
         response = connection.getresponse()
