@@ -1,0 +1,7 @@
+"""What holds for every room's tests."""
+
+from hypothesis import settings
+
+# No timed assertion, on a busy machine least of all; a failure prints what reproduces it.
+settings.register_profile("bankml", deadline=None, print_blob=True)
+settings.load_profile("bankml")
