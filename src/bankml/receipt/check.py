@@ -32,7 +32,7 @@ def check(request_body: bytes, answer: bytes) -> Checked:
         objects = _objects(answer)
     except ValueError as error:
         return Checked(None, "", (f"the answer cannot be read: {error}",))
-    text = "".join(_texts(objects))
+    text = "".join(part for found in objects for part in texts(found))
     receipts = [found[RECEIPT_KEY] for found in objects if RECEIPT_KEY in found]
     if len(receipts) != 1 or not isinstance(receipts[0], dict):
         return Checked(None, text, (f"the answer carries {len(receipts)} receipts, not one",))
@@ -76,11 +76,11 @@ def _object(text: str) -> dict[str, object]:
     return value
 
 
-def _texts(objects: Iterable[Mapping[str, object]]) -> Iterable[str]:
-    for found in objects:
-        choices = found.get("choices")
-        for choice in choices if isinstance(choices, list) else []:
-            part = choice.get("message", choice.get("delta")) if isinstance(choice, dict) else None
-            content = part.get("content") if isinstance(part, dict) else None
-            if isinstance(content, str):
-                yield content
+def texts(found: Mapping[str, object]) -> Iterable[str]:
+    """The parts of the answer's text in one JSON object, whole answer or event: what `response_sha256` is taken of."""
+    choices = found.get("choices")
+    for choice in choices if isinstance(choices, list) else []:
+        part = choice.get("message", choice.get("delta")) if isinstance(choice, dict) else None
+        content = part.get("content") if isinstance(part, dict) else None
+        if isinstance(content, str):
+            yield content

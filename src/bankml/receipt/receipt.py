@@ -65,8 +65,11 @@ class Tally:
         """Milliseconds from the request's first byte to the first token; None before there is one."""
         return None if self._first_token is None else self._since_arrival(self._first_token)
 
-    def receipt(self, prompt_tokens: int, completion_tokens: int) -> dict[str, object]:
-        """The receipt, in its fixed field order. Call it when the last of the text has been given to `text`."""
+    def receipt(self, prompt_tokens: int | None, completion_tokens: int | None) -> dict[str, object]:
+        """The receipt, in its fixed field order. Call it when the last of the text has been given to `text`.
+
+        A count is None where whoever computed the answer did not say it.
+        """
         return {
             "bankml": __version__,
             "engine": self._provenance.engine,
