@@ -36,7 +36,7 @@ def _read(path: str) -> bytes:
     try:
         with open(path, "rb") as file:
             return file.read()
-    except (OSError, ValueError) as error:
+    except OSError as error:
         raise problem("read", path, error) from error
 
 

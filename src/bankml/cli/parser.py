@@ -105,20 +105,16 @@ def _serve_commands(command: Command) -> None:
     serve.add_argument("file", metavar="FILE")
     serve.add_argument("--fork", metavar="FORK.json", help="the file of records (default: FILE.FORK.json)")
     serve.add_argument("--native", action="store_true", help="answer from bankML's own forward pass")
-    serve.add_argument(
-        "--spawn", metavar="LLAMA_SERVER", help="answer from the llama-server at this path, started here"
-    )
-    serve.add_argument(
-        "--spec-ngram", action="store_true", help="with --spawn: guess ahead from the text's own n-grams"
-    )
+    serve.add_argument("--spawn", metavar="LLAMA_SERVER", help="start this llama-server and answer from it")
+    serve.add_argument("--spec-ngram", action="store_true", help="with --spawn: draft from the text's own n-grams")
     serve.add_argument("--slot-dir", metavar="DIR", help="the folder of saved slots")
     serve.add_argument("--engine-log", metavar="FILE", help="with --spawn: add what llama-server prints to FILE")
     _addresses(serve)
     serve.add_argument(
         "--upstream",
         metavar="HOST:PORT",
-        help=f"where llama-server's endpoints answer ({UPSTREAM}); without --native and --spawn: the llama-server that runs"
-        " there answers",
+        help=f"where llama-server's endpoints answer ({UPSTREAM}); without --native and --spawn: of the"
+        " llama-server that runs there",
     )
 
     demo = command("demo", "serve", "fetch a small model, verify it and serve it", "demo")
@@ -131,6 +127,4 @@ def _serve_commands(command: Command) -> None:
 def _addresses(parser: Parser) -> None:
     parser.add_argument("--listen", metavar="HOST:PORT", default=LISTEN, help=f"where to listen ({LISTEN})")
     parser.add_argument("--ctx", metavar="N", type=int, default=CONTEXT, help=f"context in tokens ({CONTEXT})")
-    parser.add_argument(
-        "--threads", metavar="N", type=int, help="threads of the forward pass (default: every core; --spawn: 3)"
-    )
+    parser.add_argument("--threads", metavar="N", type=int, help="threads of the forward pass (every core; --spawn: 3)")

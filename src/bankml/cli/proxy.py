@@ -62,7 +62,7 @@ def run_in_front(
 
 
 def _engine(arguments: Namespace, verified: "Verified", upstream: "Upstream", stack: ExitStack) -> Callable[[], None]:
-    """An engine that is ready, stopped by `stack` if it was started here; what raises when it is known to have ended."""
+    """An engine that is ready, stopped by `stack` if started here. Gives what raises once it is known to have ended."""
     from bankml.gateway.spawn import READY_WITHIN, Spawning, refuse_if_answering, spawned
     from bankml.gateway.vouch import wait_until_healthy
 

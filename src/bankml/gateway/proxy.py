@@ -6,8 +6,8 @@
     POST /v1/chat/completions                the engine, receipt added
 
 Before every answer of the engine's, the file and the engine are checked (see vouch). An error the engine answers with
-is passed on, status and body; an answer that cannot be read becomes a 502, or an event that says so once a stream has begun,
-and no receipt.
+is passed on, status and body; an answer that cannot be read becomes a 502, or an event that says so once a stream has
+begun, and no receipt.
 """
 
 import logging

@@ -1,8 +1,8 @@
 """llama-server as a child process that cannot outlive us.
 
-On Linux the kernel is asked, in the child and before it becomes llama-server, to kill it when the thread that started it
-ends (prctl(2), PR_SET_PDEATHSIG): so whatever ends us, SIGKILL included, ends the child. The main thread must start it,
-which lives as long as the process. A parent that died before the kernel was asked is noticed by its number.
+On Linux the kernel is asked, in the child and before it becomes llama-server, to kill it when the thread that started
+it ends (prctl(2), PR_SET_PDEATHSIG): so whatever ends us, SIGKILL included, ends the child. The main thread must start
+it, which lives as long as the process. A parent that died before the kernel was asked is noticed by its number.
 
 The child has a process group of its own, so that a terminal's Ctrl-C reaches us alone and answers can end in order.
 Its output goes to a log file if one is named; otherwise its last lines are kept, to be shown when it ends unasked.
@@ -169,7 +169,8 @@ def _start(spawning: Spawning, stack: contextlib.ExitStack) -> "subprocess.Popen
             stderr=subprocess.STDOUT,
             env=environment,
             process_group=0,
-            preexec_fn=_die_with_parent(),
+            # prctl has no other way in; between fork and exec it takes no lock that another thread could hold
+            preexec_fn=_die_with_parent(),  # noqa: PLW1509
         )
     except (OSError, subprocess.SubprocessError) as error:
         raise UsageError(f"--spawn {spawning.program} cannot be started: {error}") from None

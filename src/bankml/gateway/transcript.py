@@ -1,7 +1,7 @@
 """The engine's chat answers: read for their text and counts, passed on as they are, with a receipt added.
 
-Not a byte of the engine's is rewritten. A whole answer gets one more member before its last brace, a stream one more event
-before `data: [DONE]`. An answer that two clients could read differently (a key twice, half a surrogate pair, a
+Not a byte of the engine's is rewritten. A whole answer gets one more member before its last brace, a stream one more
+event before `data: [DONE]`. An answer that two clients could read differently (a key twice, half a surrogate pair, a
 lone CR in an event) is refused, because the receipt would vouch for one reading only.
 """
 
