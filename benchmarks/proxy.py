@@ -3,8 +3,8 @@
     python benchmarks/proxy.py [--requests 2000] [--streams 20] [--events 50] [--loop asyncio|uvloop]
 
 The engine is a stand-in that answers at once with prepared bytes, so that only the gateway is measured. Stand-in,
-gateway and this client are three processes; client connections are kept alive. Requests alternate between straight to the
-stand-in and through the gateway; printed are the medians and what the gateway adds. An event carries the time it was
+gateway and this client are three processes; client connections are kept alive. Requests alternate between straight to
+the stand-in and through the gateway; printed are the medians and what the gateway adds. An event carries the time it was
 written (one clock for all processes), its delay is that of its arrival; events come every 2 ms. The targets: at most
 0.7 ms added to /health and to a chat, at most 0.1 ms to an event.
 
@@ -140,7 +140,9 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=2000)
     parser.add_argument("--streams", type=int, default=20)
     parser.add_argument("--events", type=int, default=50)
-    parser.add_argument("--loop", choices=["asyncio", "default"], default="default", help="default: uvloop if installed")
+    parser.add_argument(
+        "--loop", choices=["asyncio", "default"], default="default", help="default: uvloop if installed"
+    )
     options = parser.parse_args()
     with ExitStack() as stack:
         model = stack.enter_context(tempfile.NamedTemporaryFile()).name

@@ -19,9 +19,11 @@ HEAD = b"HTTP/1.1 %s\r\nServer: llama.cpp\r\nAccess-Control-Allow-Origin: \r\n"
 JSON = b"Content-Type: application/json; charset=utf-8\r\n"
 KEPT = b"Keep-Alive: timeout=5, max=100\r\n\r\n"
 LAST = b"Connection: close\r\n\r\n"
-COMMON = b'"created":1795992639,"id":"chatcmpl-u3bV8Z4ZfumEG55Dzaax09P6ToNiwZ9z","model":"m","system_fingerprint":"b0-unknown"'
+COMMON = b'"created":1795992639,"id":"chatcmpl-u3bV8Z4ZfumEG55Dzaax09P6","model":"m","system_fingerprint":"b0-unknown"'
 TIMINGS = b'"timings":{"cache_n":14,"prompt_n":1,"prompt_ms":8.146,"predicted_n":4,"predicted_ms":17.75}'
-USAGE = b'"usage":{"completion_tokens":4,"prompt_tokens":15,"total_tokens":19,"prompt_tokens_details":{"cached_tokens":14}}'
+USAGE = (
+    b'"usage":{"completion_tokens":4,"prompt_tokens":15,"total_tokens":19,"prompt_tokens_details":{"cached_tokens":14}}'
+)
 TEXT = " å这笔 condensed初めて"
 PIECES = (" å", "这笔", " condensed", "初めて")
 DONE = b"data: [DONE]\n\n"
@@ -34,7 +36,9 @@ def delta(content: str | None, finish: str | None = None, further: bytes = b"") 
     return b'data: {"choices":[%s],%s,"object":"chat.completion.chunk"%s}\n\n' % (choice, COMMON, further)
 
 
-ROLE = b'data: {"choices":[{"finish_reason":null,"index":0,"delta":{"role":"assistant","content":null}}],%s}\n\n' % COMMON
+ROLE = (
+    b'data: {"choices":[{"finish_reason":null,"index":0,"delta":{"role":"assistant","content":null}}],%s}\n\n' % COMMON
+)
 STREAM = (ROLE + delta(PIECES[0]), *(delta(piece) for piece in PIECES[1:]), delta(None, "length", b"," + TIMINGS), DONE)
 """One chunk each."""
 WHOLE = (
@@ -62,7 +66,9 @@ def streamed(parts: Iterable[bytes] = STREAM) -> bytes:
 
 def props(path: str) -> bytes:
     template = "{%- for message in messages %}{{ message.role }}{%- endfor %}" * 60  # about as long as a real one
-    return json.dumps({"total_slots": 1, "model_path": path, "chat_template": template, "build_info": "b11192-0"}).encode()
+    return json.dumps(
+        {"total_slots": 1, "model_path": path, "chat_template": template, "build_info": "b11192-0"}
+    ).encode()
 
 
 @dataclass
@@ -140,7 +146,9 @@ class StandIn:
         elif b" /v1/models " in asked.line:
             write(answer(MODELS))
         elif not asked.line.startswith(b"POST"):
-            write(answer(b'{"error":{"code":404,"message":"File Not Found","type":"not_found_error"}}', b"404 Not Found"))
+            write(
+                answer(b'{"error":{"code":404,"message":"File Not Found","type":"not_found_error"}}', b"404 Not Found")
+            )
         elif callable(self.chat):
             self.chat(asked, write)
         elif self.chat is not None:

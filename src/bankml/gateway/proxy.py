@@ -13,6 +13,7 @@ begun, and no receipt.
 import logging
 import traceback
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from bankml.api import status
 from bankml.api.chat import CLIENT_LEFT
@@ -22,6 +23,8 @@ from bankml.api.refusals import error_object
 from bankml.api.routes import Started
 from bankml.engine.queue import Cancelled
 from bankml.errors import BankmlError, Busy, EngineFailed, MethodNotAllowed, NotFound
+from bankml.gateway.relay import Relay
+from bankml.gateway.reply import WireReply
 from bankml.gateway.rules import error_body
 from bankml.gateway.transcript import EventStream, Transcript, with_receipt
 from bankml.gateway.upstream import EngineAnswer, Patience, Whole
@@ -31,6 +34,35 @@ from bankml.receipt.receipt import Tally
 log = logging.getLogger("bankml.gateway")
 
 
+class Outgoing(Started):
+    """A reply of the gateway's own connections, which can relay."""
+
+    def relay(self, relay: Relay) -> None:
+        """Raises Cancelled, or what the relay's source raised."""
+        if not isinstance(self.reply, WireReply):
+            raise TypeError("an answer of the engine's is relayed over a connection of the gateway's only")
+        if not self.reply.relay(relay):
+            raise Cancelled
+
+
+@dataclass(frozen=True)
+class _Events:
+    """The events of a stream as a relay's source."""
+
+    answer: EngineAnswer
+    stream: EventStream
+
+    def fileno(self) -> int:
+        return self.answer.connection.fileno()
+
+    def pull(self) -> bytes:
+        return self.stream.take(self.answer.pull())
+
+    @property
+    def complete(self) -> bool:
+        return self.answer.complete
+
+
 class Proxy:
     """Answers requests with what the engine that `vouch` checks answers; any number of threads may call it."""
 
@@ -38,7 +70,7 @@ class Proxy:
         self._vouch = vouch
         looks = dict.fromkeys(("/health", "/v1/health", "/props", "/models", "/v1/models"), ("GET", self._look))
         chats = dict.fromkeys(("/chat/completions", "/v1/chat/completions"), ("POST", self._chat))
-        self._routes: Mapping[str, tuple[str, Callable[[Request, Started], LogLine]]] = {
+        self._routes: Mapping[str, tuple[str, Callable[[Request, Outgoing], LogLine]]] = {
             "/bankml": ("GET", self._bankml),
             **looks,
             **chats,
@@ -46,7 +78,7 @@ class Proxy:
 
     def answer(self, request: Request, reply: Reply) -> LogLine:
         """Answers `request` through `reply`. Whatever goes wrong becomes an answer, or an event once one has begun."""
-        outgoing = Started(reply)
+        outgoing = Outgoing(reply)
         try:
             return self._route(request)(request, outgoing)
         except Cancelled:
@@ -62,7 +94,7 @@ class Proxy:
 
     # ---- what is answered
 
-    def _route(self, request: Request) -> Callable[[Request, Started], LogLine]:
+    def _route(self, request: Request) -> Callable[[Request, Outgoing], LogLine]:
         if request.path not in self._routes:
             raise NotFound("there is nothing at this path; GET /bankml says what this server is")
         method, handler = self._routes[request.path]
@@ -70,11 +102,11 @@ class Proxy:
             raise MethodNotAllowed(f"{request.path} answers {method} only")
         return handler
 
-    def _bankml(self, request: Request, reply: Started) -> LogLine:
+    def _bankml(self, request: Request, reply: Outgoing) -> LogLine:
         reply.whole(200, written(status.in_front_of(self._vouch.verified, self._vouch.upstream.shown)))
         return LogLine(200)
 
-    def _look(self, request: Request, reply: Started) -> LogLine:
+    def _look(self, request: Request, reply: Outgoing) -> LogLine:
         vouched = self._vouch.connection(reply.cancelled)
         answer = vouched.props
         if request.path != "/props":
@@ -82,7 +114,7 @@ class Proxy:
         self._vouch.upstream.give_back(vouched.connection)
         return _pass_on(answer, reply)
 
-    def _chat(self, request: Request, reply: Started) -> LogLine:
+    def _chat(self, request: Request, reply: Outgoing) -> LogLine:
         vouched = self._vouch.connection(reply.cancelled)
         answer = vouched.connection.ask("POST", _target(request), request.body, Patience(reply.cancelled))
         try:
@@ -93,7 +125,7 @@ class Proxy:
         finally:
             self._vouch.upstream.give_back(vouched.connection)
 
-    def _chat_answer(self, request: Request, vouched: Vouched, answer: EngineAnswer, reply: Started) -> LogLine:
+    def _chat_answer(self, request: Request, vouched: Vouched, answer: EngineAnswer, reply: Outgoing) -> LogLine:
         if answer.head.status != 200:
             return _pass_on(Whole(answer.head, answer.whole()), reply)
         tally = Tally(vouched.provenance, request.body, request.arrived)
@@ -110,25 +142,29 @@ class Proxy:
         note = "the engine failed" if failed else transcript.finish
         return LogLine(200, counts.prompt, counts.cached, counts.completion, note)
 
-    def _stream(self, answer: EngineAnswer, stream: EventStream, reply: Started) -> bool:
+    def _stream(self, answer: EngineAnswer, stream: EventStream, reply: Outgoing) -> bool:
         """Passes the events on. Whether the engine said in one of them that it failed."""
-        for piece in answer.pieces():
-            if events := stream.take(piece):
-                _write(reply, events)
+        events = stream.take(answer.first)
+        while not (events or answer.complete):
+            events = stream.take(answer.wait())
+        if events:
+            _write(reply, events)
+        if not answer.complete:
+            reply.relay(Relay(_Events(answer, stream)))
         _write(reply, stream.end())
         reply.finish()
         return stream.failed
 
     # ---- what is not
 
-    def _leave(self, reply: Started) -> LogLine:
+    def _leave(self, reply: Outgoing) -> LogLine:
         """The client left (and reads nothing) or the server is stopping. A stream that has begun breaks off."""
         if not reply.started:
             error = Busy("the server is stopping, or the client hung up; this request was not answered")
             reply.whole(error.status, written(error_object(error)))
         return LogLine(CLIENT_LEFT, note="cancelled")
 
-    def _refuse(self, error: BankmlError, request: Request, reply: Started) -> LogLine:
+    def _refuse(self, error: BankmlError, request: Request, reply: Outgoing) -> LogLine:
         if reply.started:
             reply.write(event(error_object(error)))
             reply.finish()

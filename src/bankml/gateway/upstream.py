@@ -6,12 +6,11 @@ is closed, and llama-server stops generating when it sees that.
 
 import os
 import socket
+import struct
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-
-import h11
 
 from bankml.engine.queue import Cancelled
 from bankml.errors import EngineFailed
@@ -19,6 +18,7 @@ from bankml.gateway.engine_answer import AnswerReader, EngineHead, broken
 from bankml.gateway.limits import Limits
 
 _POLL = 0.1
+_TIMEVAL = struct.Struct("ll")
 _READ = 1 << 16
 _CONNECT = 5.0  # seconds; a loopback address answers at once or its queue is full
 
@@ -59,7 +59,10 @@ class EngineConnection:
 
     def __init__(self, connected: socket.socket, host: str, limits: Limits) -> None:
         self._socket = connected
-        self._socket.settimeout(_POLL)
+        # The kernel's own time-out: Python's would be a system call more each time.
+        self._socket.settimeout(None)
+        for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
+            self._socket.setsockopt(socket.SOL_SOCKET, option, _TIMEVAL.pack(0, int(_POLL * 1e6)))
         self._host = host
         self._limits = limits
         self.open = True
@@ -75,45 +78,43 @@ class EngineConnection:
         return Whole(answer.head, answer.whole())
 
     def ask(self, method: str, target: str, body: bytes | None, patience: Patience) -> "EngineAnswer":
-        """Asks and reads the answer's head. Raises as `whole`."""
+        """Asks and reads the answer's head. `target` is one that has come as a request's. Raises as `whole`."""
+        head = f"{method} {target} HTTP/1.1\r\nHost: {self._host}\r\n"
+        if body is not None:
+            head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+        reader = AnswerReader(self._limits)
         try:
-            request, data = self._request(method, target, body)
-            reader = AnswerReader(request, self._limits)
-            self._send(data, patience)
+            self._send(head.encode("ascii") + b"\r\n" + (body or b""), patience)
             first = b""
             while reader.head is None:
-                first += self._take(reader, patience)
-            return EngineAnswer(self, reader, reader.head, first, patience, self._limits)
+                first += self.take(reader, patience)
         except BaseException:
             self.close()
             raise
-
-    def _request(self, method: str, target: str, body: bytes | None) -> tuple[h11.Connection, bytes]:
-        connection = h11.Connection(h11.CLIENT)
-        headers = [("Host", self._host)]
-        if body is not None:
-            headers += [("Content-Type", "application/json"), ("Content-Length", str(len(body)))]
-        data = connection.send(h11.Request(method=method, target=target, headers=headers))
-        data += connection.send(h11.Data(data=body)) if body else b""
-        return connection, data + connection.send(h11.EndOfMessage())
+        return EngineAnswer(self, reader, reader.head, first, patience, self._limits)
 
     def _send(self, data: bytes, patience: Patience) -> None:
         rest = memoryview(data)
         while rest:
             try:
                 rest = rest[self._socket.send(rest) :]
-            except TimeoutError:
+            except BlockingIOError:
                 patience.check()
             except OSError:
                 return  # it may have answered before it closed, and if not, reading tells
 
-    def _take(self, reader: AnswerReader, patience: Patience) -> bytes:
-        """Waits for bytes and gives them to `reader`. What of them is the body's."""
+    def take(self, reader: AnswerReader, patience: Patience | None) -> bytes:
+        """Waits for bytes and gives them to `reader`. What of them is the body's. Without patience it waits for none.
+
+        Raises EngineFailed, ConnectionLost, Cancelled.
+        """
         while True:
             try:
-                data = self._socket.recv(_READ)
+                data = self._socket.recv(_READ, 0 if patience else socket.MSG_DONTWAIT)
                 break
-            except TimeoutError:
+            except BlockingIOError:
+                if patience is None:
+                    return b""
                 patience.check()
             except OSError:  # reset
                 if reader.begun:
@@ -127,9 +128,12 @@ class EngineConnection:
         reader.ended()
         return b""
 
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
 
 class EngineAnswer:
-    """An answer whose head has come."""
+    """An answer whose head has come, and `first` of its body. Close its connection unless it becomes `complete`."""
 
     def __init__(
         self,
@@ -141,38 +145,47 @@ class EngineAnswer:
         limits: Limits,
     ) -> None:
         self.head = head
-        self._connection = connection
+        self.first = first
+        self.connection = connection
         self._reader = reader
-        self._first = first
         self._patience = patience
         self._most = limits.engine_body
+        self._close_if_due()
 
-    def pieces(self) -> Iterator[bytes]:
-        """The body as it comes. Closes the connection unless it is read to its end and kept open by the engine."""
-        connection = self._connection
-        try:
-            if self._first:
-                yield self._first
-            while not self._reader.complete:
-                if data := connection._take(self._reader, self._patience):
-                    yield data
-        except BaseException:
-            connection.close()
-            raise
-        if not self.head.keeps_open:
-            connection.close()
+    @property
+    def complete(self) -> bool:
+        return self._reader.complete
+
+    def wait(self) -> bytes:
+        """Waits for more of the body. Raises EngineFailed, Cancelled."""
+        return self._take(self._patience)
+
+    def pull(self) -> bytes:
+        """What more of the body has come already. Raises EngineFailed."""
+        return self._take(None)
 
     def whole(self) -> bytes:
-        """The whole body. Raises EngineFailed when it grows beyond the limit."""
-        parts: list[bytes] = []
-        size = 0
-        for piece in self.pieces():
-            size += len(piece)
-            if size > self._most:
-                self._connection.close()
-                raise broken(f"its body is longer than {self._most} bytes")
-            parts.append(piece)
+        """The whole body. Raises EngineFailed, also when it grows beyond the limit, and Cancelled; closed then."""
+        parts, size = [self.first], len(self.first)
+        try:
+            while not self.complete:
+                parts.append(self.wait())
+                size += len(parts[-1])
+                if size > self._most:
+                    raise broken(f"its body is longer than {self._most} bytes")
+        except BaseException:
+            self.connection.close()
+            raise
         return b"".join(parts)
+
+    def _take(self, patience: Patience | None) -> bytes:
+        data = self.connection.take(self._reader, patience)
+        self._close_if_due()
+        return data
+
+    def _close_if_due(self) -> None:
+        if self.complete and not self.head.keeps_open:
+            self.connection.close()
 
 
 class Upstream:
