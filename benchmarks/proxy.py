@@ -4,9 +4,9 @@
 
 The engine is a stand-in that answers at once with prepared bytes, so that only the gateway is measured. Stand-in,
 gateway and this client are three processes; client connections are kept alive. Requests alternate between straight to
-the stand-in and through the gateway; printed are the medians and what the gateway adds. An event carries the time it was
-written (one clock for all processes), its delay is that of its arrival; events come every 2 ms. The targets: at most
-0.7 ms added to /health and to a chat, at most 0.1 ms to an event.
+the stand-in and through the gateway; printed are the medians and what the gateway adds. An event carries the time it
+was written (one clock for all processes), its delay is that of its arrival; events come every 2 ms. The targets: at
+most 0.7 ms added to /health and to a chat, at most 0.1 ms to an event.
 
 Before every answer the gateway asks the stand-in for /props, so each of these medians holds one more of the
 stand-in's answers than the direct one.

@@ -228,7 +228,10 @@ class ClientProtocol(asyncio.Protocol):
 
     def _pass_on(self, reply: WireReply, relay: Relay) -> None:
         if data := reply.pull(relay):
-            self._perform([Send(self._connection.body(data))])
+            self._write(self._connection.body(data))
+            if self._transport.get_write_buffer_size():
+                self._arm()
+        relay.sent()
 
     def _forward(self, reply: WireReply) -> None:
         part = reply.take()

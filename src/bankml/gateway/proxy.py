@@ -56,7 +56,10 @@ class _Events:
         return self.answer.connection.fileno()
 
     def pull(self) -> bytes:
-        return self.stream.take(self.answer.pull())
+        return self.stream.split(self.answer.pull())
+
+    def sent(self) -> None:
+        self.stream.read()
 
     @property
     def complete(self) -> bool:

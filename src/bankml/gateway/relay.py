@@ -19,6 +19,9 @@ class Source(Protocol):
     def pull(self) -> bytes:
         """Without waiting: what can be passed on now. May raise; that ends the relay and is raised in the worker."""
 
+    def sent(self) -> None:
+        """What was pulled is on its way, so there is time to look at it. May raise, as `pull`."""
+
     @property
     def complete(self) -> bool: ...
 
@@ -60,16 +63,23 @@ class Relay:
             self._watched = None
 
     def pull(self) -> bytes:
-        """What can be sent. After the last of it, it is over."""
+        """What can be sent now; then call `sent`."""
+        return self._guarded(self._source.pull) or b""
+
+    def sent(self) -> None:
+        """What was pulled has been sent. After the last of it, it is over."""
+        if not self.over:
+            self._guarded(self._source.sent)
+        if self._source.complete:
+            self.end()
+
+    def _guarded(self, step: Callable[[], bytes | None]) -> bytes | None:
         try:
-            data = self._source.pull()
+            return step()
         except Exception as error:
             self._error = error
             self.end()
-            return b""
-        if self._source.complete:
-            self.end()
-        return data
+            return None
 
     def end(self) -> None:
         """The source is left alone from here on."""

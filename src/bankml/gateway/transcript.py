@@ -17,6 +17,7 @@ from bankml.receipt.receipt import Tally
 
 _WHITE = b" \t\r\n"
 _EVENT_END = re.compile(rb"\n\r?\n")
+_DONE = re.compile(rb"\[DONE\]")
 
 
 @dataclass(frozen=True)
@@ -118,45 +119,58 @@ def with_receipt(body: bytes, transcript: Transcript) -> bytes:
 class EventStream:
     """A streamed answer: bytes in as they come, whole events out, as they were sent.
 
-    An event that says `error` is passed on like any other, and the stream gets no receipt.
+    `split` gives the events that are whole now, and `read` reads those it gave. Between the two they may be sent on
+    already, so that nobody waits for our reading: an event that cannot be read ends the stream, and no receipt follows.
+    [DONE] is kept for `end`. An event that says `error` is passed on like any other, and the stream gets no receipt.
     """
 
     def __init__(self, tally: Tally, transcript: Transcript, most: int) -> None:
         self._tally = tally
         self._transcript = transcript
         self._most = most
-        self._held = bytearray()
+        self._held = b""
         self._looked_at = 0  # no event ends within these
+        self._unread: list[bytes] = []
         self._done = b""
         self.failed = False
 
     def take(self, data: bytes) -> bytes:
-        """The events that are whole now, without [DONE]. Raises EngineFailed."""
-        held = self._held
-        held += data
-        start = 0
-        at = max(0, self._looked_at - 2)
+        """The events that are whole now, read already. Raises EngineFailed."""
+        events = self.split(data)
+        self.read()
+        return events
+
+    def split(self, data: bytes) -> bytes:
+        """The events that are whole now, without [DONE]. Raises EngineFailed for one that is too long."""
+        held = self._held + data if self._held else data
+        start, at = 0, max(0, self._looked_at - 2)
         while end := _EVENT_END.search(held, at):
-            at = end.end()
-            if at - start > self._most:
-                break
-            self._read(bytes(held[start:at]))
+            if not self._done and _DONE.search(held, start, end.end()) and _data(held[start : end.end()]) == b"[DONE]":
+                self._done = held[start : end.end()]
             if self._done:
                 break
-            start = at
-        if len(held) - start > self._most:
+            start = at = end.end()
+        passed, self._held = held[:start], held[start:]
+        self._looked_at = len(self._held)
+        if self._looked_at > self._most:
             raise broken(f"an event is longer than {self._most} bytes")
-        passed = bytes(held[:start])
-        del held[: at if self._done else start]
-        self._looked_at = len(held)
-        if self._done and held.strip(b"\r\n"):
-            raise broken("something follows data: [DONE]")
+        if passed:
+            self._unread.append(passed)
         return passed
+
+    def read(self) -> None:
+        """Reads what `split` gave. Raises EngineFailed."""
+        unread, self._unread = self._unread, []
+        for events in unread:
+            for one in _EVENT_END.split(events):
+                self._read(one)
+        if self._done and self._held != self._done:
+            raise broken("something follows data: [DONE]")
 
     def end(self) -> bytes:
         """The end of the stream: the receipt and [DONE]. Raises EngineFailed where the engine's stream has no end."""
         if not self._done:
-            if self.failed:
+            if self.failed and not self._held:
                 return b""
             raise broken("the stream ended without data: [DONE]")
         if self.failed:
@@ -166,20 +180,23 @@ class EventStream:
         return event({RECEIPT_KEY: self._transcript.receipt()}) + self._done
 
     def _read(self, one: bytes) -> None:
-        if b"\r" in one and b"\r" in one.replace(b"\r\n", b""):
+        if b"\r" in one and b"\r" in one.replace(b"\r\n", b"").removesuffix(b"\r"):
             raise broken("a line of an event ends in CR alone")
-        values = [line[5:].strip() for line in one.split(b"\n") if line.startswith(b"data:")]
-        if len(values) > 1:
-            raise broken("an event has two lines of data")
-        if not values:
+        data = _data(one)
+        if data is None:
             return
-        if values[0] == b"[DONE]":
-            self._done = one
-            return
-        found = engine_object(values[0])
+        found = engine_object(data)
         if "error" in found:
             self.failed = True
             return
         if found.get("choices"):
             self._tally.token()
         self._transcript.read(found, "delta")
+
+
+def _data(one: bytes) -> bytes | None:
+    """The value of an event's only line of data. None where it has none."""
+    values = [line[5:].strip() for line in one.split(b"\n") if line.startswith(b"data:")]
+    if len(values) > 1:
+        raise broken("an event has two lines of data")
+    return values[0] if values else None
