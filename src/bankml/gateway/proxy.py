@@ -122,10 +122,8 @@ class Proxy:
         answer = vouched.connection.ask("POST", _target(request), request.body, Patience(reply.cancelled))
         try:
             return self._chat_answer(request, vouched, answer, reply)
-        except BaseException:
-            vouched.connection.close()
-            raise
         finally:
+            answer.settle()
             self._vouch.upstream.give_back(vouched.connection)
 
     def _chat_answer(self, request: Request, vouched: Vouched, answer: EngineAnswer, reply: Outgoing) -> LogLine:

@@ -12,7 +12,7 @@ from typing import Protocol
 
 
 class Source(Protocol):
-    """Where the bytes come from."""
+    """Where the bytes come from. It stays open until the relay is over."""
 
     def fileno(self) -> int: ...
 
@@ -33,6 +33,7 @@ class Relay:
         self._source = source
         self._over = threading.Event()
         self._error: BaseException | None = None
+        self._fileno = source.fileno()
         self._watched: asyncio.AbstractEventLoop | None = None
 
     # ---- called by the worker
@@ -54,12 +55,12 @@ class Relay:
     def resume(self, loop: asyncio.AbstractEventLoop, readable: Callable[[], None]) -> None:
         """`readable` is called whenever there is something to `pull`."""
         if self._watched is None and not self.over:
-            loop.add_reader(self._source.fileno(), readable)
+            loop.add_reader(self._fileno, readable)
             self._watched = loop
 
     def pause(self) -> None:
         if self._watched is not None:
-            self._watched.remove_reader(self._source.fileno())
+            self._watched.remove_reader(self._fileno)
             self._watched = None
 
     def pull(self) -> bytes:

@@ -133,7 +133,7 @@ class EngineConnection:
 
 
 class EngineAnswer:
-    """An answer whose head has come, and `first` of its body. Close its connection unless it becomes `complete`."""
+    """An answer whose head has come, and `first` of its body. `settle` it when its body is read, or is not wanted."""
 
     def __init__(
         self,
@@ -150,7 +150,6 @@ class EngineAnswer:
         self._reader = reader
         self._patience = patience
         self._most = limits.engine_body
-        self._close_if_due()
 
     @property
     def complete(self) -> bool:
@@ -158,14 +157,14 @@ class EngineAnswer:
 
     def wait(self) -> bytes:
         """Waits for more of the body. Raises EngineFailed, Cancelled."""
-        return self._take(self._patience)
+        return self.connection.take(self._reader, self._patience)
 
     def pull(self) -> bytes:
         """What more of the body has come already. Raises EngineFailed."""
-        return self._take(None)
+        return self.connection.take(self._reader, None)
 
     def whole(self) -> bytes:
-        """The whole body. Raises EngineFailed, also when it grows beyond the limit, and Cancelled; closed then."""
+        """The whole body; it is settled then. Raises EngineFailed, also for a body beyond the limit, and Cancelled."""
         parts, size = [self.first], len(self.first)
         try:
             while not self.complete:
@@ -173,18 +172,13 @@ class EngineAnswer:
                 size += len(parts[-1])
                 if size > self._most:
                     raise broken(f"its body is longer than {self._most} bytes")
-        except BaseException:
-            self.connection.close()
-            raise
+        finally:
+            self.settle()
         return b"".join(parts)
 
-    def _take(self, patience: Patience | None) -> bytes:
-        data = self.connection.take(self._reader, patience)
-        self._close_if_due()
-        return data
-
-    def _close_if_due(self) -> None:
-        if self.complete and not self.head.keeps_open:
+    def settle(self) -> None:
+        """Closes the connection unless the whole answer was read and the engine keeps it open."""
+        if not (self.complete and self.head.keeps_open):
             self.connection.close()
 
 
