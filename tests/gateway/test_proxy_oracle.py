@@ -128,9 +128,8 @@ def test_hanging_up_stops_the_generation(front, streamed):
         client.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
         time.sleep(0.5)
         assert front.slot_is_busy()
-    until = time.monotonic() + 3
-    while front.slot_is_busy() and time.monotonic() < until:
-        time.sleep(0.05)
+    # llama-server looks for a client that left when nothing has happened for a second; asking for /slots is something
+    time.sleep(3)
     assert not front.slot_is_busy()
 
 
