@@ -128,7 +128,7 @@ class EventStream:
         self._tally = tally
         self._transcript = transcript
         self._most = most
-        self._held = b""
+        self._held = bytearray()
         self._looked_at = 0  # no event ends within these
         self._unread: list[bytes] = []
         self._done = b""
@@ -142,15 +142,26 @@ class EventStream:
 
     def split(self, data: bytes) -> bytes:
         """The events that are whole now, without [DONE]. Raises EngineFailed for one that is too long."""
-        held = self._held + data if self._held else data
+        held: bytes | bytearray = data
+        if self._held:
+            self._held += data
+            held = self._held
         start, at = 0, max(0, self._looked_at - 2)
         while end := _EVENT_END.search(held, at):
-            if not self._done and _DONE.search(held, start, end.end()) and _data(held[start : end.end()]) == b"[DONE]":
-                self._done = held[start : end.end()]
+            if (
+                not self._done
+                and _DONE.search(held, start, end.end())
+                and _data(bytes(held[start : end.end()])) == b"[DONE]"
+            ):
+                self._done = bytes(held[start : end.end()])
             if self._done:
                 break
             start = at = end.end()
-        passed, self._held = held[:start], held[start:]
+        passed = bytes(held[:start])
+        if held is self._held:
+            del self._held[:start]
+        else:
+            self._held = bytearray(held[start:])
         self._looked_at = len(self._held)
         if self._looked_at > self._most:
             raise broken(f"an event is longer than {self._most} bytes")
