@@ -20,6 +20,7 @@ from bankml.gateway.limits import Limits
 
 _CHUNK_SIZE = re.compile(rb"([0-9A-Fa-f]{1,16})[ \t]*(?:;[\t\x20-\x7e]*)?")
 _STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9]{2})(?: [^\r\n]*)?")
+_CHUNK_START = re.compile(rb"([0-9A-Fa-f]{1,5})\r\n")
 _BODILESS = (204, 304)
 
 
@@ -154,6 +155,10 @@ class Chunked:
         self.complete = False
 
     def take(self, data: bytes) -> tuple[bytes, bytes]:
+        if self._missing == 0 and not (self._line or self._end_due or self._trailers is not None):
+            match = _CHUNK_START.match(data)  # most often one chunk has come, whole
+            if match and 0 < (size := int(match[1], 16)) == len(data) - match.end() - 2 and data.endswith(b"\r\n"):
+                return data[match.end() : match.end() + size], b""
         body: list[bytes] = []
         at = 0
         while at < len(data) and not self.complete:
