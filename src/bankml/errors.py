@@ -6,6 +6,7 @@
     ├── Refused                 exit 2   503  unavailable_error          guard, pin, or "does not play it"
     │   └── ModelChanged        exit 2   503  unavailable_error          the file is not the one that was verified
     ├── Truncated               exit 3   503  unavailable_error          the header needs more bytes than there are
+    ├── EngineFailed            exit 1   502  bad_gateway_error          llama-server is gone, or its answer is none
     └── RequestError                     400  invalid_request_error      the client's mistake
         ├── ContextExceeded              400  exceed_context_size_error  the prompt does not fit
         ├── HostForbidden                403  permission_error           Host is not loopback
@@ -59,6 +60,11 @@ class Truncated(BankmlError):
     def __init__(self, message: str, needs: int) -> None:
         super().__init__(message)
         self.needs = needs
+
+
+class EngineFailed(BankmlError):
+    status = 502
+    kind = "bad_gateway_error"
 
 
 class RequestError(BankmlError):

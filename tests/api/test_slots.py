@@ -2,14 +2,14 @@ import json
 import threading
 
 import pytest
-from tests.api.api_toys import MemoryReply, ask, toy_resident, user
-from tests.engine.cell_toys import CellModel
-from tests.engine.engine_toys import hashing
 
 from bankml.api.exchange import Request
 from bankml.api.routes import Application
 from bankml.engine.slot_folder import SlotFolder
 from bankml.library.resident import Library
+from tests.api.api_toys import MemoryReply, ask, toy_resident, user
+from tests.engine.cell_toys import CellModel
+from tests.engine.engine_toys import hashing
 
 
 @pytest.fixture

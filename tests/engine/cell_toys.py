@@ -3,9 +3,9 @@
 from types import SimpleNamespace
 
 import numpy as np
-from tests.engine.engine_toys import N_VOCAB, hashing
 
 from bankml.model.kv_cache import State
+from tests.engine.engine_toys import N_VOCAB, hashing
 
 
 class CellModel:

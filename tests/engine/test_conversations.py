@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from tests.engine.engine_toys import ByteVocabulary, GreedySampler, ToyPieces
 
 from bankml.engine.completion import Engine, Job, complete
 from bankml.engine.memory import MIB
 from bankml.engine.prompt_cache import PromptCache
 from bankml.model.model import Model
+from tests.engine.engine_toys import ByteVocabulary, GreedySampler, ToyPieces
 from tests.tiny_model import tiny_model
 
 CONVERSATIONS, TURNS, OPENING, QUESTION, ANSWER = 40, 3, 400, 40, 6

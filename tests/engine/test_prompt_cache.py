@@ -1,7 +1,5 @@
 import numpy as np
 import pytest
-from tests.engine.cell_toys import CellModel, entry, filled
-from tests.engine.engine_toys import ByteVocabulary, GreedySampler, ToyPieces
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,6 +8,8 @@ from bankml.engine.memory import MIB, available_memory, cache_limit
 from bankml.engine.prompt_cache import Entry, PromptCache, change_over, stays
 from bankml.engine.slot import Slot
 from bankml.errors import UsageError
+from tests.engine.cell_toys import CellModel, entry, filled
+from tests.engine.engine_toys import ByteVocabulary, GreedySampler, ToyPieces
 
 
 def tokens(text):

@@ -5,8 +5,6 @@ import struct
 import threading
 
 import pytest
-from tests.engine.cell_toys import CellModel, filled
-from tests.engine.engine_toys import ByteVocabulary
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,6 +14,8 @@ from bankml.engine.slot_actions import erase, restore, save
 from bankml.engine.slot_file import Origin
 from bankml.engine.slot_folder import UNFINISHED, SlotFolder, is_slot_name
 from bankml.errors import FileProblem, RequestError, UsageError
+from tests.engine.cell_toys import CellModel, filled
+from tests.engine.engine_toys import ByteVocabulary
 
 SHA = "ab" * 32
 TOKENS = list(b"What is said here")

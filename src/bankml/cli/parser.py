@@ -60,6 +60,16 @@ def _gate_commands(command: Command) -> None:
     verify.add_argument("--fork", metavar="FORK.json", required=True, help="the file of records")
     verify.add_argument("--json", action="store_true", help="print the result as one JSON object")
 
+    check = command(
+        "check",
+        "check",
+        "check an answer's receipt against its request",
+        "check request.json answer.json --model m.gguf",
+    )
+    check.add_argument("request", metavar="REQUEST.json", help="the request's body as it was sent (- is stdin)")
+    check.add_argument("answer", metavar="ANSWER.json", help="the answer's body, streamed or not (- is stdin)")
+    check.add_argument("--model", metavar="FILE", help="compare the receipt's model_sha256 with this file")
+
     command("version", "gate", "print the version", "version")
 
 
@@ -95,10 +105,17 @@ def _serve_commands(command: Command) -> None:
     serve.add_argument("file", metavar="FILE")
     serve.add_argument("--fork", metavar="FORK.json", help="the file of records (default: FILE.FORK.json)")
     serve.add_argument("--native", action="store_true", help="answer from bankML's own forward pass")
-    serve.add_argument("--spawn", metavar="LLAMA_SERVER", help=argparse.SUPPRESS)
+    serve.add_argument("--spawn", metavar="LLAMA_SERVER", help="start this llama-server and answer from it")
+    serve.add_argument("--spec-ngram", action="store_true", help="with --spawn: draft from the text's own n-grams")
     serve.add_argument("--slot-dir", metavar="DIR", help="the folder of saved slots")
+    serve.add_argument("--engine-log", metavar="FILE", help="with --spawn: add what llama-server prints to FILE")
     _addresses(serve)
-    serve.add_argument("--upstream", metavar="HOST:PORT", help=f"where llama-server's endpoints answer ({UPSTREAM})")
+    serve.add_argument(
+        "--upstream",
+        metavar="HOST:PORT",
+        help=f"where llama-server's endpoints answer ({UPSTREAM}); without --native and --spawn: of the"
+        " llama-server that runs there",
+    )
 
     demo = command("demo", "serve", "fetch a small model, verify it and serve it", "demo")
     demo.add_argument("--dir", metavar="DIR", help="where the model is kept (default: $XDG_DATA_HOME/bankml/demo)")
@@ -111,4 +128,4 @@ def _serve_commands(command: Command) -> None:
 def _addresses(parser: Parser) -> None:
     parser.add_argument("--listen", metavar="HOST:PORT", default=LISTEN, help=f"where to listen ({LISTEN})")
     parser.add_argument("--ctx", metavar="N", type=int, default=CONTEXT, help=f"context in tokens ({CONTEXT})")
-    parser.add_argument("--threads", metavar="N", type=int, help="threads of the forward pass (default: every core)")
+    parser.add_argument("--threads", metavar="N", type=int, help="threads of the forward pass (every core; --spawn: 3)")

@@ -3,11 +3,15 @@
 import os
 import shlex
 from argparse import Namespace
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from bankml.cli.output import about, file_bar, note, say
 from bankml.cli.parser import UPSTREAM
+from bankml.cli.proxy import check_options
 from bankml.errors import UsageError
+
+if TYPE_CHECKING:
+    from bankml.gate.verify import Verified
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 MAX_CONTEXT = 1 << 24
@@ -18,18 +22,14 @@ Address = tuple[str, int]
 
 
 def serve(arguments: Namespace) -> int:
-    if arguments.spawn is not None:
-        raise UsageError("serve --spawn is not available: this version answers with --native only")
-    if not arguments.native:
-        mode = "serve --upstream without --native is" if arguments.upstream is not None else "serve without --native is"
-        raise UsageError(f"{mode} not available: this version answers with --native only")
+    check_options(arguments)
     listen, engine = _checked(arguments)
     fork = arguments.fork
     if fork is None:
         fork = f"{arguments.file}.FORK.json"
         if not os.path.lexists(fork):
             raise UsageError(f"there is no {fork} beside the model: name its file of records with --fork")
-    return _serve(arguments, arguments.file, fork, listen, engine)
+    return (_serve if arguments.native else _serve_in_front)(arguments, arguments.file, fork, listen, engine)
 
 
 def demo(arguments: Namespace) -> int:
@@ -45,10 +45,7 @@ def demo(arguments: Namespace) -> int:
 
 def _serve(arguments: Namespace, file: str, fork: str, listen: Address, engine: Address) -> int:
     """Verifies, says what is served and how to ask, and serves until a signal ends it."""
-    from bankml.gate.verify import verify
-
-    with file_bar("hashing", file) as progress:
-        verified = verify(file, fork, progress)
+    verified = _verified(file, fork)
 
     from bankml.api.routes import build_application
     from bankml.gateway.server import serve as run
@@ -58,14 +55,30 @@ def _serve(arguments: Namespace, file: str, fork: str, listen: Address, engine: 
             verified, n_ctx=arguments.ctx, threads=arguments.threads, slot_dir=arguments.slot_dir
         )
 
-    def announce(_: object) -> None:
-        here = shown_address(listen)
-        note(f"verified: {verified.name}: guard {verified.verdict.kind}, sha256 {verified.sha256} as pinned")
-        note(f"listening: http://{here} (llama-server's endpoints: http://{shown_address(engine)})")
-        note(f"ask: curl -s http://{here}/v1/chat/completions -H 'Content-Type: application/json' -d '{EXAMPLE}'")
-
-    code: int = run(application, listen=listen, engine=engine, ready=announce)
+    code: int = run(application, listen=listen, engine=engine, ready=lambda _: _announce(verified, listen, engine))
     return code
+
+
+def _serve_in_front(arguments: Namespace, file: str, fork: str, listen: Address, engine: Address) -> int:
+    """The same in front of llama-server."""
+    from bankml.cli.proxy import run_in_front
+
+    verified = _verified(file, fork)
+    return run_in_front(arguments, verified, listen, engine, lambda: _announce(verified, listen, engine))
+
+
+def _verified(file: str, fork: str) -> "Verified":
+    from bankml.gate.verify import verify
+
+    with file_bar("hashing", file) as progress:
+        return verify(file, fork, progress)
+
+
+def _announce(verified: "Verified", listen: Address, engine: Address) -> None:
+    here = shown_address(listen)
+    note(f"verified: {verified.name}: guard {verified.verdict.kind}, sha256 {verified.sha256} as pinned")
+    note(f"listening: http://{here} (llama-server's endpoints: http://{shown_address(engine)})")
+    note(f"ask: curl -s http://{here}/v1/chat/completions -H 'Content-Type: application/json' -d '{EXAMPLE}'")
 
 
 def _checked(arguments: Namespace) -> tuple[Address, Address]:

@@ -15,6 +15,11 @@
     grace          4 s          from a signal until what still runs is abandoned  systemd 90 s
     ahead          64 KiB       pipelined bytes kept while an answer is computed  node 16 KiB
     backlog        1 MiB        streamed bytes kept for a client that reads slowly
+    engine_body    64 MiB       a body, a chunk or an event of the engine's           nginx 4 or 8 KiB, then a file
+    engine_line    1,024 B      the line before a chunk of the engine's               h11 20 hex digits
+    engine_kept    32           connections to the engine kept for the next request   nginx keepalive, 32 in its example
+    engine_idle    4 s          how long one is kept                                  llama-server closes it after 5 s
+    engine_answer  30 s         the engine's answer that takes no generation          nginx 60 s
 
 A line's bytes are those before its CR LF: a line of 16,384 passes, one of 16,385 does not. The request line is no
 header line. `head` counts from the connection's acceptance for its first request. One write may exceed `backlog`;
@@ -45,3 +50,8 @@ class Limits:
     grace: float = 4.0
     ahead: int = 64 * KIB
     backlog: int = 1 * MIB
+    engine_body: int = 64 * MIB
+    engine_line: int = 1 * KIB
+    engine_kept: int = 32
+    engine_idle: float = 4.0
+    engine_answer: float = 30.0

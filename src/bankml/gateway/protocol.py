@@ -18,6 +18,7 @@ from bankml.errors import Busy
 from bankml.gateway.hangup import still_reads
 from bankml.gateway.limits import Limits
 from bankml.gateway.log import Entry, RequestLog
+from bankml.gateway.relay import Relay
 from bankml.gateway.reply import WireReply
 from bankml.gateway.wire import Action, Address, Answer, Connection, Ending, Refused, Send
 from bankml.gateway.workers import Workers, answer
@@ -101,6 +102,7 @@ class ClientProtocol(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         self._write_paused = True
+        self._regulate_relay()
 
     def resume_writing(self) -> None:
         self._write_paused = False
@@ -114,6 +116,7 @@ class ClientProtocol(asyncio.Protocol):
             self._gateway.forget(self)
         else:
             self._reply.leave()
+            self._regulate_relay()
             self._look()
 
     # ---- called by the server
@@ -208,6 +211,27 @@ class ClientProtocol(asyncio.Protocol):
             except h11.LocalProtocolError as error:  # the application's answer cannot be written as HTTP
                 self._gateway.log.say(f"an answer was aborted: {type(error).__name__}")
                 self._abort()
+        self._regulate_relay()
+
+    def _regulate_relay(self) -> None:
+        """A relay is read from while what it gives can be sent at once."""
+        reply = self._reply
+        relay = reply.relayed if reply is not None else None
+        if reply is None or relay is None:
+            return
+        if self._lost or reply.cancelled():
+            relay.end()
+        elif self._write_paused:
+            relay.pause()
+        else:
+            relay.resume(self._loop, partial(self._pass_on, reply, relay))
+
+    def _pass_on(self, reply: WireReply, relay: Relay) -> None:
+        if data := reply.pull(relay):
+            self._write(self._connection.body(data))
+            if self._transport.get_write_buffer_size():
+                self._arm()
+        relay.sent()
 
     def _forward(self, reply: WireReply) -> None:
         part = reply.take()

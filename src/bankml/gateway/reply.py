@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from bankml.api.exchange import JSON, Headers
+from bankml.gateway.relay import Relay
+
+_CANCEL_POLL = 0.1  # seconds between looks at whether a relay is still wanted
 
 
 class Progress(Enum):
@@ -58,6 +61,7 @@ class WireReply:
         self._head: AnswerHead | None = None
         self._chunks: list[bytes] = []
         self._held = 0
+        self._relay: Relay | None = None
         self.size = 0
         self.first_write: float | None = None
 
@@ -73,6 +77,22 @@ class WireReply:
         if self.first_write is None:
             self.first_write = time.monotonic()
         return self._put(None, data, Progress.STREAMING, Progress.STREAMING)
+
+    def relay(self, relay: Relay) -> bool:
+        """Lets the loop pass on what `relay` gives, until that is over. False once the client is gone or the server
+        stops. Raises what the relay's source raised."""
+        with self._changed:
+            if self._progress is not Progress.STREAMING:
+                raise RuntimeError(f"an answer that is {self._progress.name} cannot be relayed")
+            if self._gone:
+                return False
+            self._relay = relay
+        self._look()
+        while not relay.wait(_CANCEL_POLL):
+            if self.cancelled():
+                self._look()  # the loop ends the relay, which it may be reading from right now
+        self._relay = None
+        return not self.cancelled()
 
     def finish(self) -> None:
         self._put(None, b"", Progress.STREAMING, Progress.COMPLETE)
@@ -119,6 +139,18 @@ class WireReply:
         self._wake()
 
     # ---- called by the loop
+
+    @property
+    def relayed(self) -> Relay | None:
+        return self._relay
+
+    def pull(self, relay: Relay) -> bytes:
+        """What `relay` can pass on now."""
+        data = relay.pull()
+        if self.first_write is None:
+            self.first_write = time.monotonic()
+        self.size += len(data)
+        return data
 
     def take(self) -> Part:
         """Everything since the last take."""

@@ -122,6 +122,7 @@ class Connection:
         self._meter = HeadMeter(self._limits)
         self._head = Head(())
         self._body = bytearray()
+        self._chunked = False
 
     # ---- what the client does
 
@@ -191,12 +192,16 @@ class Connection:
     def begin(self, status: int, content_type: str, headers: Headers, length: int | None) -> bytes:
         """The answer's head. `length` is the body's bytes, None where it is streamed."""
         closing = self._stopping or (self.client_ended and not self._kept)
-        return self._h11.send(_response(status, content_type, headers, length, closing))
+        head = self._h11.send(_response(status, content_type, headers, length, closing))
+        self._chunked = length is None and b"\r\ntransfer-encoding: chunked\r\n" in head.lower()
+        return head
 
     def body(self, data: bytes) -> bytes:
         """A part of the answer's body, framed. A HEAD gets none."""
         if self._head.request_line[0] == b"HEAD" or not data:
             return b""
+        if self._chunked:  # what h11 makes of it, too; a streamed event waits for every µs here
+            return b"%x\r\n%b\r\n" % (len(data), data)
         return self._h11.send(h11.Data(data=data))
 
     def end(self, now: float) -> list[Action]:

@@ -37,11 +37,11 @@ def check(request_body: bytes, answer: bytes) -> Checked:
     probabilities.
     """
     try:
-        texts = _json_texts(answer)
-        objects = [_object(text) for text in texts]
+        sources = _json_texts(answer)
+        objects = [_object(source) for source in sources]
     except ValueError as error:
         return Checked(None, "", (f"the answer cannot be read: {error}",))
-    text = "".join(_texts(objects))
+    text = "".join(part for found in objects for part in texts(found))
     receipts = [found[RECEIPT_KEY] for found in objects if RECEIPT_KEY in found]
     if len(receipts) != 1 or not isinstance(receipts[0], dict):
         return Checked(None, text, (f"the answer carries {len(receipts)} receipts, not one",))
@@ -51,7 +51,7 @@ def check(request_body: bytes, answer: bytes) -> Checked:
         for problem in (
             _differs("response_sha256", receipt, "the answer's text", text.encode("utf-8", "surrogatepass")),
             _differs("request_sha256", receipt, "the request's body", request_body),
-            _logprobs_differ(receipt, texts),
+            _logprobs_differ(receipt, sources),
         )
         if problem
     ]
@@ -63,13 +63,19 @@ def _differs(field: str, receipt: Mapping[str, object], what: str, data: bytes) 
     return None if said == is_really else f"{field} is {said}, but the sha256 of {what} is {is_really}"
 
 
-def _logprobs_differ(receipt: Mapping[str, object], texts: Iterable[str]) -> str | None:
+def probabilities(source: str) -> Iterable[bytes]:
+    """The entries of the tokens' probabilities in one JSON object, as written: what `logprobs_sha256` is taken of."""
+    for path in LOGPROBS:
+        array = raw_value(source, path) or ""
+        if array.startswith("[") and (entries := array[1:-1].strip()):
+            yield entries.encode("utf-8", "surrogatepass")
+
+
+def _logprobs_differ(receipt: Mapping[str, object], sources: Iterable[str]) -> str | None:
     found = LogprobsHash()
-    for text in texts:
-        for path in LOGPROBS:
-            array = raw_value(text, path) or ""
-            if array.startswith("[") and (entries := array[1:-1].strip()):
-                found.add(entries.encode("utf-8", "surrogatepass"))
+    for source in sources:
+        for entries in probabilities(source):
+            found.add(entries)
     said, is_really = receipt.get("logprobs_sha256"), found.hexdigest()
     if said == is_really:
         return None
@@ -103,13 +109,13 @@ def _object(text: str) -> dict[str, object]:
     return value
 
 
-def _texts(objects: Iterable[Mapping[str, object]]) -> Iterable[str]:
-    for found in objects:
-        if isinstance(content := found.get("content"), str):
+def texts(found: Mapping[str, object]) -> Iterable[str]:
+    """The parts of the answer's text in one JSON object, whole answer or event: what `response_sha256` is taken of."""
+    if isinstance(content := found.get("content"), str):
+        yield content
+    choices = found.get("choices")
+    for choice in choices if isinstance(choices, list) else []:
+        part = choice.get("message", choice.get("delta")) if isinstance(choice, dict) else None
+        content = part.get("content") if isinstance(part, dict) else None
+        if isinstance(content, str):
             yield content
-        choices = found.get("choices")
-        for choice in choices if isinstance(choices, list) else []:
-            part = choice.get("message", choice.get("delta")) if isinstance(choice, dict) else None
-            content = part.get("content") if isinstance(part, dict) else None
-            if isinstance(content, str):
-                yield content

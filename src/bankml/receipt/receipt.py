@@ -92,10 +92,11 @@ class Tally:
         """Milliseconds from the request's first byte to the first token; None before there is one."""
         return None if self._first_token is None else self._since_arrival(self._first_token)
 
-    def receipt(self, prompt_tokens: int, completion_tokens: int) -> dict[str, object]:
+    def receipt(self, prompt_tokens: int | None, completion_tokens: int | None) -> dict[str, object]:
         """The receipt, in its fixed field order. Call it when the last of the text has been given to `text`.
 
-        `logprobs_sha256` is there when the answer carries such entries.
+        A count is None where whoever computed the answer did not say it; `logprobs_sha256` is there when the answer
+        carries such entries.
         """
         logprobs = self._logprobs.hexdigest()
         return {

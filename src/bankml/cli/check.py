@@ -1,0 +1,60 @@
+"""`bankml check`: does the receipt in an answer fit the request that was sent and the text that came?"""
+
+import os
+import sys
+from argparse import Namespace
+
+from bankml.cli.output import file_bar, say
+from bankml.errors import Refused, UsageError
+from bankml.files import problem
+
+STDIN = "-"
+
+
+def check(arguments: Namespace) -> int:
+    from bankml.receipt.check import check as compare
+
+    if arguments.request == arguments.answer == STDIN:
+        raise UsageError("only one of the two can come from stdin")
+    request, answer = _read(arguments.request), _read(arguments.answer)
+    checked = compare(request, answer)
+    problems = list(checked.problems)
+    if checked.receipt is not None and arguments.model is not None:
+        problems += _model_problems(arguments.model, checked.receipt.get("model_sha256"))
+    if checked.receipt is not None and _without_line_ends_fits(request, answer):
+        problems.append("the request without its line ends fits: curl -d @FILE strips them, --data-binary keeps them")
+    if problems:
+        raise Refused("; ".join(problems))
+    fields = ["response_sha256", "request_sha256"] + (["model_sha256"] if arguments.model is not None else [])
+    say(f"the receipt fits: {', '.join(fields)} are true")
+    return 0
+
+
+def _read(path: str) -> bytes:
+    if path == STDIN:
+        return sys.stdin.buffer.read()
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError as error:
+        raise problem("read", path, error) from error
+
+
+def _model_problems(path: str, said: object) -> list[str]:
+    from bankml.gate.digest import sha256_file
+
+    with file_bar("hashing", path) as progress:
+        found = sha256_file(path, progress)
+    if said == found:
+        return []
+    return [f"model_sha256 is {said}, but the sha256 of {os.path.basename(path)} is {found}"]
+
+
+def _without_line_ends_fits(request: bytes, answer: bytes) -> bool:
+    """Whether only what `curl -d @FILE` leaves out of a file is what is wrong with the request."""
+    from bankml.receipt.check import check as compare
+
+    def names_request(body: bytes) -> bool:
+        return any(one.startswith("request_sha256") for one in compare(body, answer).problems)
+
+    return names_request(request) and not names_request(request.translate(None, b"\r\n"))

@@ -1,0 +1,94 @@
+"""A verified file, a stand-in for llama-server that serves it, and a gateway in front, over real sockets."""
+
+import io
+import socket
+import threading
+from types import SimpleNamespace
+
+from bankml.gate.identity import FileIdentity
+from bankml.gate.verify import Verified
+from bankml.gateway import server
+from bankml.gateway.limits import Limits
+from bankml.gateway.proxy import Proxy
+from bankml.gateway.upstream import Upstream
+from bankml.gateway.vouch import Vouch
+from tests.gateway.standin import (
+    StandIn,
+)
+
+BODY = b'{"messages":[{"role":"user","content":"Say hello."}], "max_tokens":4}'
+STREAMED = b'{"messages":[{"role":"user","content":"Say hello."}], "stream":true}'
+
+
+class House:
+    """A verified file, a stand-in that serves it, and a gateway in front."""
+
+    def __init__(self, path, limits=None, **standin):
+        path.write_bytes(b"weights")
+        self.path = path
+        self.standin = StandIn(str(path), **standin)
+        self.limits = limits or Limits()
+        self.log = io.StringIO()
+
+    def __enter__(self):
+        found, up = [], threading.Event()
+        self.upstream = Upstream(self.standin.start(), self.limits)
+        verdict = SimpleNamespace(kind="play", name=self.path.name)
+        path = str(self.path)
+        verified = Verified(path, "ab" * 32, verdict, None, FileIdentity.of(path), path, 0.0)
+        proxy = Proxy(Vouch(verified, self.upstream, lambda: None))
+
+        def ready(listening):
+            found.append(listening)
+            up.set()
+
+        run = lambda: server.serve(proxy, ("127.0.0.1", 0), limits=self.limits, ready=ready, log=self.log)  # noqa: E731
+        self.thread = threading.Thread(target=run, daemon=True)
+        self.thread.start()
+        assert up.wait(5)
+        self.listening = found[0]
+        self.port = self.listening.gateway[1]
+        return self
+
+    def __exit__(self, *_):
+        self.listening.stop()
+        self.thread.join(6)
+        self.upstream.close()
+        self.standin.stop()
+        assert not self.thread.is_alive()
+
+    def connect(self):
+        return socket.create_connection(("127.0.0.1", self.port), timeout=5)
+
+    def ask(self, method="GET", path="/health", body=None, headers=""):
+        """(status, headers in lower case, body) of one request on a connection of its own."""
+        with self.connect() as client:
+            client.sendall(question(method, path, body, headers))
+            return read_answer(client)
+
+    def chat(self, body=BODY):
+        status, _, got = self.ask("POST", "/v1/chat/completions", body)
+        return status, got
+
+
+def question(method, path, body=None, headers=""):
+    head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\n{headers}"
+    if body is not None:
+        head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+    return head.encode() + b"\r\n" + (body or b"")
+
+
+def read_answer(client):
+    reading = client.makefile("rb")
+    status = int(reading.readline().split()[1])
+    headers = {}
+    while line := reading.readline().strip():
+        name, _, value = line.decode().partition(":")
+        headers[name.lower()] = value.strip()
+    if "content-length" in headers:
+        return status, headers, reading.read(int(headers["content-length"]))
+    body = b""
+    while size := int(reading.readline(), 16):
+        body += reading.read(size)
+        assert reading.readline() == b"\r\n"
+    return status, headers, body
