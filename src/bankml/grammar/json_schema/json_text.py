@@ -1,6 +1,9 @@
 """JSON values as b11192's JSON library writes them: constants stand in a grammar as this text."""
 
 import json
+import math
+
+from bankml.grammar.json_schema.float_digits import float_digits
 
 U64 = range(-(2**63), 2**64)
 
@@ -21,18 +24,14 @@ def json_text(value: object) -> str:
 
 
 def _float(value: float) -> str:
-    """The shortest digits that read back as `value`; plain from 0.0001 to 15 digits, with an exponent beyond."""
-    sign = "-" if str(value).startswith("-") else ""
-    mantissa, _, exponent = repr(abs(value)).partition("e")
-    whole, _, fraction = mantissa.partition(".")
-    point = len(whole) + int(exponent or 0)
-    digits = (whole + fraction).rstrip("0")
-    point -= len(digits) - len(digits.lstrip("0"))
-    digits = digits.lstrip("0")
-    if not digits:
+    """Plain from 0.0001 to 15 digits before the point, with an exponent beyond."""
+    sign = "-" if math.copysign(1.0, value) < 0 else ""
+    if not value:
         return sign + "0.0"
-    if len(digits) <= point <= 15:
-        return f"{sign}{digits}{'0' * (point - len(digits))}.0"
+    digits, last = float_digits(abs(value))
+    point = len(digits) + last
+    if last >= 0 and point <= 15:
+        return f"{sign}{digits}{'0' * last}.0"
     if 0 < point <= 15:
         return f"{sign}{digits[:point]}.{digits[point:]}"
     if -4 < point <= 0:
