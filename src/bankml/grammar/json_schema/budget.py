@@ -9,10 +9,11 @@ MAX_LEVELS = 128
 """Schemas within schemas, references followed counted in."""
 
 MAX_STEPS = 100_000
-"""Schemas read or turned into rules, properties gathered, names tried: each costs a few microseconds."""
+"""Schemas read or turned into rules, properties gathered, names tried, values of constants, characters of patterns: each
+costs a few microseconds at most."""
 
-MAX_TEXT = 4 << 20
-"""Characters of rules, of their names, and of the patterns and constants they are made from."""
+MAX_TEXT = 8 << 20
+"""Characters of rules and of constants, and of the names of places in the schema and of rules, each time one is made."""
 
 
 class Budget:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from bankml.grammar.json_schema import nodes
 from bankml.grammar.json_schema.integers import integer_range
-from bankml.grammar.json_schema.json_text import json_text
+from bankml.grammar.json_schema.json_text import count_values, json_text
 from bankml.grammar.json_schema.objects import OTHERS, key_and_value, object_rule, other_keys
 from bankml.grammar.json_schema.patterns import Invalid, Unsupported, pattern_rule
 from bankml.grammar.json_schema.problems import SchemaConversionError, SchemaError
@@ -42,6 +42,7 @@ class Converter:
 
     def _visit(self, node: nodes.Node, name: str) -> str:
         self._rules.budget.step()
+        self._rules.budget.text(len(name))
         self._depth += 1
         self._rules.budget.level(self._depth)
         try:
@@ -83,6 +84,7 @@ class Converter:
         return self._rules.add_fixed("root" if rule == "root" else fixed, fixed)
 
     def _constant(self, value: object) -> str:
+        self._rules.budget.step(count_values(value))
         text = literal(json_text(value))
         self._rules.budget.text(len(text))
         return text
@@ -169,6 +171,7 @@ class Converter:
         else:
             value = self._visit(additional, f"{name}-value")
         if named:
+            self._rules.budget.step(sum(map(len, named)))
             key = self._rules.add(f"{name}-k", other_keys(named, self._rules.add_fixed("char")))
         else:
             key = self._rules.add_fixed("string")

@@ -23,6 +23,13 @@ def json_text(value: object) -> str:
     raise TypeError(f"{type(value).__name__} is not a value of JSON")
 
 
+def count_values(value: object) -> int:
+    """The values in `value`, itself and those of arrays and objects."""
+    if isinstance(value, dict):
+        return 1 + sum(map(count_values, value.values()))
+    return 1 + sum(map(count_values, value)) if isinstance(value, list) else 1
+
+
 def _float(value: float) -> str:
     """Plain from 0.0001 to 15 digits before the point, with an exponent beyond."""
     sign = "-" if math.copysign(1.0, value) < 0 else ""

@@ -50,7 +50,7 @@ def pattern_rule(pattern: str, name: str, rules: Rules) -> str:
     added already."""
     if len(pattern) < 2 or pattern[0] != "^" or pattern[-1] != "$":
         raise Unsupported("not anchored with '^' and '$'")
-    rules.budget.text(len(pattern))
+    rules.budget.step(len(pattern))
     reading = _Reading(pattern[1:-1], name, rules)
     rule = reading.sequence()
     if reading.groups:

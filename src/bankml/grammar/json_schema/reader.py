@@ -58,6 +58,7 @@ class _Reader:
 
     def node(self, schema: object, path: str, depth: int) -> Node:
         self._budget.step()
+        self._budget.text(len(path))
         self._budget.level(depth)
         if not isinstance(schema, dict):
             _fail(path, "schema must be an object")
