@@ -71,7 +71,14 @@ void register_grammar(nb::module_ &m) {
                 new (self) Vocabulary(std::move(texts), end_of_generation);
             },
             "pieces"_a, "end_of_generation"_a)
-        .def_prop_ro("n_vocab", &Vocabulary::n_tokens);
+        .def_prop_ro("n_vocab", &Vocabulary::n_tokens)
+        .def(
+            "piece",
+            [](const Vocabulary &self, std::uint32_t token) {
+                if (token >= self.n_tokens()) throw nb::index_error("no such token");
+                return nb::bytes(self.piece(token).data(), self.piece(token).size());
+            },
+            "token"_a, "The bytes of a token up to the first NUL.");
     nb::class_<GrammarMatcher>(m, "GrammarMatcher", "One text held to a grammar. ValueError when the grammar is more than can be held.")
         .def(
             "__init__",
