@@ -2,12 +2,14 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
 #include "grammar/automaton.h"
+#include "grammar/runs.h"
 #include "grammar/vocabulary.h"
 
 namespace bankml::grammar {
@@ -46,7 +48,7 @@ private:
     Automaton automaton_;
     State state_;
     Partial cut_;  // the character that the text so far ends in
-    std::vector<std::uint32_t> class_of_;  // of each of the vocabulary's characters
+    std::optional<Runs> runs_;  // made for the first mask
     std::vector<State> path_;
     std::unordered_map<std::uint64_t, Mask> masks_;
 };

@@ -29,6 +29,7 @@ Vocabulary::Vocabulary(std::vector<std::string> pieces, std::span<const std::uin
         const auto zero = std::find(decoded.characters.begin(), decoded.characters.end(), 0u);
         decoded.characters.erase(zero, decoded.characters.end());
         characters_.insert(characters_.end(), decoded.characters.begin(), decoded.characters.end());
+        if (decoded.characters.size() > UINT16_MAX) throw std::invalid_argument("a token is longer than 65,535 characters");
         tokens.push_back({std::move(decoded.characters), decoded.rest, token});
     }
     std::sort(characters_.begin(), characters_.end());
@@ -49,7 +50,15 @@ Vocabulary::Vocabulary(std::vector<std::string> pieces, std::span<const std::uin
 
 void Vocabulary::plant(const std::vector<Spelled> &tokens) {
     std::vector<std::uint32_t> path{0};  // the nodes from the root to the last one
-    nodes_.push_back({0, 0, 0, 0, 0});
+    nodes_.push_back({});
+    auto leave = [&] {
+        const std::uint32_t node = path.back();
+        path.pop_back();
+        nodes_[node].end = static_cast<std::uint32_t>(nodes_.size());
+        if (path.empty()) return;
+        std::uint16_t &height = nodes_[path.back()].height;
+        height = std::max<std::uint16_t>(height, static_cast<std::uint16_t>(nodes_[node].height + 1));
+    };
     const std::vector<std::uint32_t> *last = nullptr;
     for (const Spelled &token : tokens) {
         std::size_t common = 0;
@@ -57,12 +66,11 @@ void Vocabulary::plant(const std::vector<Spelled> &tokens) {
             const std::size_t shorter = std::min(last->size(), token.characters.size());
             while (common < shorter && (*last)[common] == token.characters[common]) ++common;
         }
-        for (; path.size() > common + 1; path.pop_back()) nodes_[path.back()].end = static_cast<std::uint32_t>(nodes_.size());
+        while (path.size() > common + 1) leave();
         for (std::size_t i = common; i < token.characters.size(); ++i) {
             path.push_back(static_cast<std::uint32_t>(nodes_.size()));
-            nodes_.push_back({token.characters[i], 0, static_cast<std::uint32_t>(i + 1), static_cast<std::uint32_t>(whole_.size()),
+            nodes_.push_back({token.characters[i], 0, static_cast<std::uint16_t>(i + 1), 0, static_cast<std::uint32_t>(whole_.size()),
                               static_cast<std::uint32_t>(cut_.size())});
-            deepest_ = std::max(deepest_, static_cast<std::uint32_t>(i + 1));
         }
         if (token.rest.missing == 0) {
             whole_.push_back(token.token);
@@ -71,9 +79,9 @@ void Vocabulary::plant(const std::vector<Spelled> &tokens) {
         }
         last = &token.characters;
     }
-    for (; !path.empty(); path.pop_back()) nodes_[path.back()].end = static_cast<std::uint32_t>(nodes_.size());
+    while (!path.empty()) leave();
     const auto n = static_cast<std::uint32_t>(nodes_.size());
-    nodes_.push_back({0, n, 0, static_cast<std::uint32_t>(whole_.size()), static_cast<std::uint32_t>(cut_.size())});
+    nodes_.push_back({0, n, 0, 0, static_cast<std::uint32_t>(whole_.size()), static_cast<std::uint32_t>(cut_.size())});
 }
 
 }  // namespace bankml::grammar

@@ -18,7 +18,8 @@ public:
     struct Node {
         std::uint32_t character;      // index of the character that leads here, in `characters`
         std::uint32_t end;            // the first node that is not below this one
-        std::uint32_t depth;          // in characters
+        std::uint16_t depth;          // in characters
+        std::uint16_t height;         // of the deepest node below, counted from here
         std::uint32_t whole, cut;     // the first of its tokens among `whole_tokens` and `cut_tokens`
     };
     struct CutToken {
@@ -26,7 +27,8 @@ public:
         Partial rest;
     };
 
-    // `pieces`: the bytes of each token, control tokens included. std::invalid_argument for an id that is no token.
+    // `pieces`: the bytes of each token, control tokens included. std::invalid_argument for an id that is no token, or a token
+    // of more than 65,535 characters.
     Vocabulary(std::vector<std::string> pieces, std::span<const std::uint32_t> end_of_generation);
 
     std::size_t n_tokens() const { return pieces_.size(); }
@@ -41,7 +43,7 @@ public:
     std::span<const CutToken> cut_tokens() const { return cut_; }
     // Tokens that begin with a byte that continues a character.
     std::span<const std::uint32_t> continuing() const { return continuing_; }
-    std::uint32_t deepest() const { return deepest_; }
+    std::uint32_t deepest() const { return nodes_[0].height; }
 
 private:
     struct Spelled;
@@ -53,7 +55,6 @@ private:
     std::vector<std::uint32_t> end_of_generation_, characters_, whole_, continuing_;
     std::vector<CutToken> cut_;
     std::vector<Node> nodes_;
-    std::uint32_t deepest_ = 0;
 };
 
 }  // namespace bankml::grammar
