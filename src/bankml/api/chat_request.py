@@ -20,7 +20,6 @@ REFUSED: dict[str, tuple[tuple[object, ...], str]] = {
     "functions": (([],), "functions are not supported"),
     "function_call": (("none", "auto"), "functions are not supported"),
     "json_schema": ((), "answers held to a JSON schema are not supported yet"),
-    "grammar": (("",), "answers held to a grammar are not supported yet"),
     "lora": (([],), "LoRA adapters are not supported"),
     "reasoning_format": (("none", "auto"), "thinking is switched off on this server"),
     "n_indent": ((0,), "indentation limits are not supported"),
@@ -67,6 +66,7 @@ def chat_request(body: Mapping[str, Any]) -> ChatRequest:
         if value is not None and not any(type(value) is type(one) and value == one for one in harmless):
             raise fields.refuse(name, f"{why} (got {fields.shown(value)})")
     fields.integer(body, ("n_cmpl", "n"), 1, 1, 1)
+    fields.string(body, "grammar")
     return ChatRequest(
         body=body,
         model=fields.string(body, "model"),

@@ -1,12 +1,15 @@
 """From a verified file to a model that answers: the one place where the rooms of a model are put together."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
+from functools import lru_cache
 from typing import Any
 
 from bankml.engine.completion import ENGINE, UNLIMITED, Engine
 from bankml.errors import Refused, RequestError
 from bankml.gate.verify import Verified
+from bankml.grammar.matcher import Grammar, Matcher, VocabularyTree, vocabulary_tree
+from bankml.grammar.sampler import GrammarSampler
 from bankml.library.resident import Resident
 from bankml.model.model import Model
 from bankml.receipt.receipt import Provenance
@@ -43,6 +46,7 @@ def load(verified: Verified, n_ctx: int, threads: int | None = None) -> Resident
         lambda: [tokenizer.spelling(token) for token in range(tokenizer.n_vocab)],
         sorted(tokenizer.vocabulary.end_of_generation),
     )
+    tree = lru_cache(maxsize=1)(lambda: tree_of(tokenizer))  # made for the first answer that is held to a grammar
     return Resident(
         verified=verified,
         provenance=Provenance(ENGINE, verified.sha256, verified.verdict.kind),
@@ -51,7 +55,7 @@ def load(verified: Verified, n_ctx: int, threads: int | None = None) -> Resident
         bos=tokenizer.bos_text,
         eos=tokenizer.eos_text,
         prompt=lambda body: template.prompt(conversation(body)),
-        sampler=lambda body: sampler(body, defaults, lexicon),
+        sampler=lambda body: held_to_grammar(body, sampler(body, defaults, lexicon), tokenizer, tree),
         text_pieces=TextStream,
         sampling_defaults=as_props(defaults),
         engine=Engine(Model.open(verified, n_ctx, threads), tokenizer),
@@ -65,6 +69,25 @@ def sampler(body: Mapping[str, Any], defaults: SamplingParams, lexicon: Lexicon)
         field = "logprobs" if body.get("n_probs") is None else "n_probs"
         raise RequestError(f"Field '{field}': the tokens' probabilities are not given yet")
     return Sampler(params, lexicon)
+
+
+def tree_of(tokenizer: Tokenizer) -> VocabularyTree:
+    """The vocabulary as grammars use it."""
+    pieces = [tokenizer.spelling(token) for token in range(tokenizer.n_vocab)]
+    return vocabulary_tree(pieces, sorted(tokenizer.vocabulary.end_of_generation))
+
+
+def held_to_grammar(
+    body: Mapping[str, Any], chain: Sampler, tokenizer: Tokenizer, tree: Callable[[], VocabularyTree]
+) -> Sampler | GrammarSampler:
+    """`chain`, held to the grammar of the request's `grammar` if there is one. Raises RequestError for one that is none.
+
+    The answer's text is the grammar's from its first token on: nothing of the prompt is part of it.
+    """
+    text = body.get("grammar")
+    if not text:
+        return chain
+    return GrammarSampler(chain, Matcher(Grammar.parse(text, tokenize=tokenizer.encode), tree()))
 
 
 def as_props(defaults: SamplingParams) -> dict[str, object]:
