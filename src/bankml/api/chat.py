@@ -1,6 +1,7 @@
 """`POST /v1/chat/completions`: from a request's bytes to an answer with a receipt."""
 
 from bankml.api.chat_request import ChatRequest, read_chat
+from bankml.api.content_steps import content_steps
 from bankml.api.exchange import LogLine, Reply, Request
 from bankml.api.openai import Head, StreamWriter, WholeWriter, Writer
 from bankml.engine.completion import Job, Step, complete, fits
@@ -19,6 +20,10 @@ def chat_completions(library: Library, request: Request, reply: Reply) -> LogLin
     prompt = resident.prompt(chat.body)
     tokens = resident.tokens.encode(prompt.text)
     sampler = resident.sampler(chat.body)
+    wanted = resident.constraint(chat.body)
+    content = wanted and wanted.content()
+    if wanted:
+        sampler = resident.held(sampler, wanted)
     fits(len(tokens), resident.n_ctx)
     tally = Tally(resident.provenance, request.body, request.arrived)
     writer = _writer(chat, resident, reply)
@@ -26,10 +31,11 @@ def chat_completions(library: Library, request: Request, reply: Reply) -> LogLin
     try:
         with resident.engine.queue.turn(reply.cancelled):
             resident.check_unchanged()
-            tally.text(writer.begin(prompt.prefill))
+            tally.text(writer.begin(content.push("") if content else prompt.prefill))
             job = Job(tokens, chat.max_tokens, chat.cache_prompt)
             pieces = resident.text_pieces(chat.stop)
-            for step in complete(job, resident.engine, sampler, pieces, cancelled=reply.cancelled):
+            steps = complete(job, resident.engine, sampler, pieces, cancelled=reply.cancelled)
+            for step in content_steps(steps, content, chat.stream) if content else steps:
                 last = step
                 tally.token()
                 tally.text(step.text)

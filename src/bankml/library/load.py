@@ -1,13 +1,15 @@
 """From a verified file to a model that answers: the one place where the rooms of a model are put together."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from functools import lru_cache
 from typing import Any
 
 from bankml.engine.completion import ENGINE, UNLIMITED, Engine
+from bankml.engine.parts import TokenSampler
 from bankml.errors import Refused, RequestError
 from bankml.gate.verify import Verified
+from bankml.grammar.constraint import Constraint, constraint
 from bankml.grammar.matcher import Grammar, Matcher, VocabularyTree, vocabulary_tree
 from bankml.grammar.sampler import GrammarSampler
 from bankml.library.resident import Resident
@@ -55,10 +57,12 @@ def load(verified: Verified, n_ctx: int, threads: int | None = None) -> Resident
         bos=tokenizer.bos_text,
         eos=tokenizer.eos_text,
         prompt=lambda body: template.prompt(conversation(body)),
-        sampler=lambda body: held_to_grammar(body, sampler(body, defaults, lexicon), tokenizer, tree),
+        sampler=lambda body: sampler(body, defaults, lexicon),
         text_pieces=TextStream,
         sampling_defaults=as_props(defaults),
         engine=Engine(Model.open(verified, n_ctx, threads), tokenizer),
+        constraint=lambda body: constraint(body, template),
+        held=lambda chain, wanted: held(chain, wanted, tokenizer, tree()),
     )
 
 
@@ -77,17 +81,18 @@ def tree_of(tokenizer: Tokenizer) -> VocabularyTree:
     return vocabulary_tree(pieces, sorted(tokenizer.vocabulary.end_of_generation))
 
 
-def held_to_grammar(
-    body: Mapping[str, Any], chain: Sampler, tokenizer: Tokenizer, tree: Callable[[], VocabularyTree]
-) -> Sampler | GrammarSampler:
-    """`chain`, held to the grammar of the request's `grammar` if there is one. Raises RequestError for one that is none.
-
-    The answer's text is the grammar's from its first token on: nothing of the prompt is part of it.
-    """
-    text = body.get("grammar")
-    if not text:
-        return chain
-    return GrammarSampler(chain, Matcher(Grammar.parse(text, tokenize=tokenizer.encode), tree()))
+def held(chain: TokenSampler, wanted: Constraint, tokenizer: Tokenizer, tree: VocabularyTree) -> GrammarSampler:
+    """`chain`, held to a grammar that has taken the end of the prompt where that belongs to it. Raises RequestError for a
+    grammar that cannot be read, or that the beginning of an answer to be continued breaks."""
+    try:
+        matcher = Matcher(Grammar.parse(wanted.grammar, tokenize=tokenizer.encode), tree)
+    except RequestError as error:
+        if wanted.shape is None:
+            raise
+        raise RequestError(f"the grammar made of the JSON schema cannot be used: {error}") from None
+    for token in tokenizer.encode(wanted.opening):
+        matcher.accept(token)
+    return GrammarSampler(chain, matcher)
 
 
 def as_props(defaults: SamplingParams) -> dict[str, object]:
