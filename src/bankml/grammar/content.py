@@ -38,9 +38,10 @@ class ContentStream:
 
     def _value_at(self, head: str) -> int | None:
         """Where in `head` the value begins; None: not yet."""
-        if not head.startswith(self._shape.opening):
+        opening = self._shape.opening or ""
+        if not head.startswith(opening):
             return None
-        at = _behind_space(head, len(self._shape.opening))
+        at = _behind_space(head, len(opening))
         if self._shape.thought_end:
             behind = self._behind_thought(head, at)
             if behind is None:

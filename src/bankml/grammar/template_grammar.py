@@ -72,10 +72,10 @@ OWN_PARSERS = (
 
 @dataclass(frozen=True)
 class AnswerShape:
-    """What stands around a value: `opening`, then white space, then a thought up to `thought_end` where that is not "" (it
+    """What stands around a value: `opening` (None where the template writes nothing to ask for an answer), then white space, then a thought up to `thought_end` where that is not "" (it
     begins with `thought_start`, which may be ""), then the value or the fence."""
 
-    opening: str
+    opening: str | None
     thought_start: str = ""
     thought_end: str = ""
 
@@ -86,7 +86,7 @@ def answer_shape(source: str, marks: ReasoningMarks, generation_prompt: str) -> 
     if any(one.is_of(source) for one in OWN_PARSERS):
         raise RequestError("answers held to JSON are not supported with this model's chat template")
     start = marks.start.strip(WHITE_SPACE)
-    opening = generation_prompt.partition(start)[0] if start else generation_prompt
+    opening = (generation_prompt.partition(start)[0] if start else generation_prompt) if generation_prompt else None
     has_thoughts = bool(marks.end.strip(WHITE_SPACE))
     return AnswerShape(opening, marks.start, marks.end) if has_thoughts else AnswerShape(opening)
 
@@ -107,7 +107,7 @@ def template_grammar(shape: AnswerShape, schema: object) -> str:
 
 
 def _root(shape: AnswerShape, rules: Rules) -> str:
-    parts = [literal(shape.opening)] if shape.opening else []
+    parts = [] if shape.opening is None else [literal(shape.opening)]
     parts.append("space")
     if shape.thought_end:
         parts.append(_thought(shape, rules))
