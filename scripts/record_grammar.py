@@ -2,8 +2,8 @@
 
     python -m scripts.record_grammar
 
-Needs `make oracle` and g++. Writes tests/recordings/grammar/schemas.json (each schema's grammar, or why it is refused) and
-answers.json (each template's grammars, and the contents of answers behind it, character by character).
+Needs `make oracle` and g++. Writes tests/recordings/grammar/schemas.json (each schema's grammar, or why it is
+refused) and answers.json (each template's grammars, and the contents of answers behind it, character by character).
 """
 
 import json

@@ -1,4 +1,5 @@
 """Schemas of our own, as the text of a request: what b11192 makes of them is recorded in tests/recordings/grammar."""
+# ruff: noqa: E501 (a case a line)
 
 import json
 
@@ -17,7 +18,8 @@ SIMPLE = [
 BOUNDS = [
     {"minimum": 0}, {"minimum": 1}, {"minimum": 4}, {"minimum": 10}, {"minimum": 25}, {"minimum": 1000},
     {"minimum": -3}, {"minimum": -321}, {"maximum": 0}, {"maximum": 7}, {"maximum": 44}, {"maximum": -6},
-    {"maximum": -1234}, {"minimum": 0, "maximum": 120}, {"minimum": -5, "maximum": 30}, {"minimum": -300, "maximum": -17},
+    {"maximum": -1234}, {"minimum": 0, "maximum": 120}, {"minimum": -5, "maximum": 30},
+    {"minimum": -300, "maximum": -17},
     {"minimum": 5, "maximum": 3}, {"minimum": 50, "maximum": 3}, {"minimum": 100, "maximum": 100},
     {"minimum": 123, "maximum": 45678}, {"exclusiveMinimum": 1.5, "exclusiveMaximum": 100.2},
     {"exclusiveMinimum": 0, "maximum": 9.9}, {"minimum": 10**18}, {"maximum": -(10**17)}, {"maximum": 2**63 - 1},
@@ -25,7 +27,8 @@ BOUNDS = [
 ]  # fmt: skip
 
 STRINGS = [
-    {"minLength": 2}, {"maxLength": 0}, {"minLength": 1, "maxLength": 1}, {"maxLength": 1}, {"minLength": 3, "maxLength": 9},
+    {"minLength": 2}, {"maxLength": 0}, {"minLength": 1, "maxLength": 1}, {"maxLength": 1},
+    {"minLength": 3, "maxLength": 9},
     {"minLength": 0}, {"minLength": -1}, {"minLength": 1.0}, {"minLength": 1}, {"maxLength": 2**31 - 1},
     {"format": "date"}, {"format": "time"}, {"format": "date-time"}, {"format": "uuid"}, {"format": "uuid4"},
     {"format": "uuid6"}, {"format": "email"}, {"format": 3},
@@ -33,10 +36,14 @@ STRINGS = [
 
 PATTERNS = [
     "^a$", "^(a$", "^a)$", "^[a-z]+$", "^[a-z$", "^a{2}$", "^a{2,}b{,3}c{1,1}d{0,1}e{0}$", "^(ab){2,3}(ab){4}(c){1}$",
-    "^a|b$", "^\\d$", "^\\.\\[x\\]\\{$", '^.\\n\\x41"$', "abc", "^$", "^", "^*$", "^a**$", "^(?:ab)?$", "^(?=a)$", "^a{x}$",
-    "^a{1,2,3}$", "^{2}$", "^a{$", "^]$", "^}$", "^a\\$", "^[\\d]$", "^[\\]a\\-]$", "^a^b$", "^(.{3})+$", "^a.b.$", "^[é]+é$",
-    "^a{2147483647}$", "^a{3,2147483647}$", "^a{99999999999}$", "^a{-1,}$", "^((((a))))$", "^abc+$", "^ab.c$", "^(a|b|)c$",
-    '^"q"$', "^a\tb\n$", "^a{ 2 x}$", "^()*$", "^[]$", "^[^]]$", "^a{0}{2}$", "^\\-\\\\$", "^\\u00e9\\U0001F600\\u00g0$",
+    "^a|b$", "^\\d$", "^\\.\\[x\\]\\{$", '^.\\n\\x41"$', "abc", "^$", "^", "^*$", "^a**$", "^(?:ab)?$", "^(?=a)$",
+    "^a{x}$",
+    "^a{1,2,3}$", "^{2}$", "^a{$", "^]$", "^}$", "^a\\$", "^[\\d]$", "^[\\]a\\-]$", "^a^b$", "^(.{3})+$", "^a.b.$",
+    "^[é]+é$",
+    "^a{2147483647}$", "^a{3,2147483647}$", "^a{99999999999}$", "^a{-1,}$", "^((((a))))$", "^abc+$", "^ab.c$",
+    "^(a|b|)c$",
+    '^"q"$', "^a\tb\n$", "^a{ 2 x}$", "^()*$", "^[]$", "^[^]]$", "^a{0}{2}$", "^\\-\\\\$",
+    "^\\u00e9\\U0001F600\\u00g0$",
     "^\\x4$", "^(?:$", "^(?$", "^" + "(" * 100 + "a" + ")" * 100 + "$", "^" + "(" * 101 + "a" + ")" * 101 + "$",
 ]  # fmt: skip
 
@@ -45,16 +52,20 @@ ARRAYS = [
     {"items": {"type": "integer"}, "minItems": 0, "maxItems": 0}, {"type": "array", "minItems": 2},
     {"items": {}, "maxItems": 3}, {"items": {"type": "null"}, "minItems": 2, "maxItems": 5}, {"items": []},
     {"prefixItems": [{"type": "string"}, {"type": "integer", "minimum": 3}]}, {"items": None}, {"items": True},
-    {"items": {"type": "null"}, "prefixItems": [{}], "maxItems": 1}, {"type": "array", "items": {"const": 1}, "minItems": "1"},
+    {"items": {"type": "null"}, "prefixItems": [{}], "maxItems": 1},
+    {"type": "array", "items": {"const": 1}, "minItems": "1"},
 ]  # fmt: skip
 
 OBJECTS = [
-    {"type": "object"}, {"properties": {}}, {"additionalProperties": False}, {"additionalProperties": {"type": "string"}},
+    {"type": "object"}, {"properties": {}}, {"additionalProperties": False},
+    {"additionalProperties": {"type": "string"}},
     {"type": "object", "properties": {"a": {"type": "string"}, "b": {}}, "required": ["b"], "additionalProperties": True},
-    {"properties": {"a": {}, "b": {}, "c": {}}, "required": ["a", "c"]}, {"properties": {"a": {}, "b": {}}, "required": "a"},
+    {"properties": {"a": {}, "b": {}, "c": {}}, "required": ["a", "c"]},
+    {"properties": {"a": {}, "b": {}}, "required": "a"},
     {"properties": {"and": {}, "also": {}, "é": {}, "a\"]b": {}}, "additionalProperties": {"type": "null"}},
     {"properties": {"": {}, "x": {}}, "additionalProperties": True},
-    {"properties": {"*": {"type": "null"}, "x": {}}}, {"properties": {"*": {"const": 1}, "x": {}}, "additionalProperties": True},
+    {"properties": {"*": {"type": "null"}, "x": {}}},
+    {"properties": {"*": {"const": 1}, "x": {}}, "additionalProperties": True},
     {"properties": {"a b": {"type": "string"}, "a!b": {"maxLength": 3}, "a-b": {"type": "integer"}, "string": {"const": 1}}},
     {"properties": {"kv": {"type": "string"}, "a": {"properties": {"kv": {"type": "integer"}}}, "a-kv": {"const": 2}}},
     {"type": ["object", "array"], "properties": {"a": {"type": ["string", "null"]}}, "items": {"type": "integer"}},
@@ -64,7 +75,8 @@ REFERENCES = [
     {"$defs": {"n": {"properties": {"v": {"type": "integer"}, "next": {"$ref": "#/$defs/n"}}}}, "$ref": "#/$defs/n"},
     {"properties": {"a": {"$ref": "#/definitions/x y"}}, "definitions": {"x y": {"items": {"$ref": "#/definitions/x y"}}}},
     {"$ref": "#/a/1", "a": [{}, {"type": "null"}]}, {"$ref": "#/a/7", "a": [{}]}, {"$ref": "#/a/x", "a": [{}]},
-    {"$ref": "#/a/-0", "a": [{"type": "null"}]}, {"$ref": "#/a/-1", "a": [{}]}, {"$ref": "#/a/ +0z", "a": [{"const": 0}]},
+    {"$ref": "#/a/-0", "a": [{"type": "null"}]}, {"$ref": "#/a/-1", "a": [{}]},
+    {"$ref": "#/a/ +0z", "a": [{"const": 0}]},
     {"$ref": 5}, {"$ref": "#"}, {"$ref": "#/"}, {"$ref": "#/x"}, {"$ref": "https://example.com/schema.json"},
     {"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}},
 ]  # fmt: skip
@@ -82,7 +94,8 @@ ALL_OF = [
 
 REFUSED = [
     {"type": []}, {"type": 5}, {"type": ["string", 5]}, {"type": "frob"}, {"enum": []}, {"enum": 3}, {"anyOf": []},
-    {"oneOf": {}}, {"properties": []}, {"properties": {"a": {"items": [5]}}}, {"additionalProperties": 5}, {"pattern": 1},
+    {"oneOf": {}}, {"properties": []}, {"properties": {"a": {"items": [5]}}}, {"additionalProperties": 5},
+    {"pattern": 1},
     5, None, [1], "x", True,
 ]  # fmt: skip
 

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from bankml.grammar.json_schema.float_digits import float_digits
 from bankml.grammar.json_schema.json_text import json_text
 
-doubles = st.integers(0, 2**64 - 1).map(lambda bits: struct.unpack("<d", struct.pack("<Q", bits))[0]).filter(math.isfinite)
+doubles = (
+    st.integers(0, 2**64 - 1).map(lambda bits: struct.unpack("<d", struct.pack("<Q", bits))[0]).filter(math.isfinite)
+)
 
 
 @given(doubles)

@@ -18,7 +18,9 @@ from tests.grammar.probe import llama_cpp, probe
 
 pytestmark = pytest.mark.oracle
 
-CASE = re.compile(r'test\(\{\s*(SUCCESS|FAILURE),\s*"([^"]*)",\s*R"""\((.*?)\)""",\s*(?:R"""\((.*?)\)"""|"(.*?)")', re.S)
+CASE = re.compile(
+    r'test\(\{\s*(SUCCESS|FAILURE),\s*"([^"]*)",\s*R"""\((.*?)\)""",\s*(?:R"""\((.*?)\)"""|"(.*?)")', re.S
+)
 
 thorough = settings(max_examples=600, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 
@@ -46,15 +48,38 @@ def test_the_reference_s_own_cases():
             assert trimmed(made["grammar"]) == trimmed(expected), name
 
 
-names = st.one_of(st.sampled_from(["a", "b", "ab", "abc", "kv", "string", "root", "*", "", "a b", "a-b", "é"]), st.text(max_size=5))
+names = st.one_of(
+    st.sampled_from(["a", "b", "ab", "abc", "kv", "string", "root", "*", "", "a b", "a-b", "é"]), st.text(max_size=5)
+)
 numbers = st.one_of(st.integers(-1500, 1500), st.integers(-(2**62), 2**62), st.floats(-1e9, 1e9))
 counts = st.integers(0, 5)
 values = st.recursive(
-    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False, allow_infinity=False), st.text(max_size=8)),
+    st.one_of(
+        st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False, allow_infinity=False), st.text(max_size=8)
+    ),
     lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=4), inner, max_size=3)),
     max_leaves=5,
 )
-pieces = ["a", "bc", ".", "(", ")", "(?:", "[a-z]", "[^\\]é]", "|", "*", "+", "?", "{2}", "{1,3}", "{,2}", "{2,}", "\\.", "\\n"]
+pieces = [
+    "a",
+    "bc",
+    ".",
+    "(",
+    ")",
+    "(?:",
+    "[a-z]",
+    "[^\\]é]",
+    "|",
+    "*",
+    "+",
+    "?",
+    "{2}",
+    "{1,3}",
+    "{,2}",
+    "{2,}",
+    "\\.",
+    "\\n",
+]
 patterns = st.lists(st.sampled_from([*pieces, "\\d", "\\x41", '"', "\\\\", "^", "$", "]", "{", "}"]), max_size=9)
 types = st.sampled_from(["object", "array", "string", "integer", "number", "boolean", "null"])
 
@@ -130,16 +155,25 @@ def test_random_numbers(values):
 
 
 def test_templates_of_many_models():
-    """Either the grammar is the reference's to the byte, or the template is refused: those with a parser of their own."""
+    """The grammar is the reference's to the byte, or the template is refused: those with a parser of their own."""
     schema, same, refused = '{"properties": {"a": {"type": "integer"}}}', 0, []
     for path in sorted((llama_cpp() / "models" / "templates").glob("*.jinja")):
         source = path.read_text("utf-8")
         try:
-            made = constraint({"messages": MESSAGES, "json_schema": json.loads(schema)}, ChatTemplate(source, "<s>", "</s>"))
+            made = constraint(
+                {"messages": MESSAGES, "json_schema": json.loads(schema)}, ChatTemplate(source, "<s>", "</s>")
+            )
         except BankmlError:
             refused.append(path.stem)
             continue
-        asked = {"template": source, "bos": "<s>", "eos": "</s>", "messages": MESSAGES, "schema": schema, "continue": False}
+        asked = {
+            "template": source,
+            "bos": "<s>",
+            "eos": "</s>",
+            "messages": MESSAGES,
+            "schema": schema,
+            "continue": False,
+        }
         want = probe().ask("chat", **asked)
         assert (made.grammar, made.opening) == (want["grammar"], want["generation_prompt"]), path.name
         same += 1
@@ -165,14 +199,24 @@ json_texts = st.recursive(
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(
     st.sampled_from(sorted(TEMPLATES)),
-    st.builds("".join, st.tuples(spaces, st.sampled_from(["", "<think>", "<think>\nhm", "<thi"]), st.sampled_from(["", "</think>"]))),
+    st.builds(
+        "".join,
+        st.tuples(spaces, st.sampled_from(["", "<think>", "<think>\nhm", "<thi"]), st.sampled_from(["", "</think>"])),
+    ),
     json_texts,
     st.sampled_from(["{}", "```json {}```", "```json\n{}\n``` ", "```{}", "{} x", "{}\n"]),
 )
 def test_random_answers(template, head, value, around):
     source = TEMPLATES[template]
     made = constraint({"messages": MESSAGES, "json_schema": {}}, ChatTemplate(source))
-    asked = {"template": source, "bos": "", "eos": "", "messages": MESSAGES, "schema": '{"type": "object"}', "continue": False}
+    asked = {
+        "template": source,
+        "bos": "",
+        "eos": "",
+        "messages": MESSAGES,
+        "schema": '{"type": "object"}',
+        "continue": False,
+    }
     reference = probe().ask("chat", **asked)
     answer, content, got = head + around.replace("{}", value), made.content(), ""
     got = content.push("")

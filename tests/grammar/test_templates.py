@@ -125,7 +125,9 @@ def test_a_grammar_of_the_request_s_own_stands_alone():
     assert held("think", grammar="") is None
 
 
-@pytest.mark.parametrize("source", ["<|channel|>", "<tool_call> <function= <parameter=", "[SYSTEM_PROMPT][TOOL_CALLS][ARGS]"])
+@pytest.mark.parametrize(
+    "source", ["<|channel|>", "<tool_call> <function= <parameter=", "[SYSTEM_PROMPT][TOOL_CALLS][ARGS]"]
+)
 def test_templates_with_answers_of_another_shape_are_refused(source):
     with pytest.raises(RequestError, match="not supported with this model's chat template"):
         answer_shape(source, ReasoningMarks(), "")

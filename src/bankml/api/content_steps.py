@@ -8,8 +8,8 @@ from bankml.grammar.content import ContentStream
 
 
 def content_steps(steps: Iterable[Step], content: ContentStream, streamed: bool) -> Iterator[Step]:
-    """Each step with what it adds to the value. An answer that ends before its value began is told as it stands, unless it
-    is streamed: then nothing of it is, as in llama-server."""
+    """Each step with what it adds to the value. An answer that ends before its value began is told as it stands,
+    unless it is streamed: then nothing of it is, as in llama-server."""
     said: list[str] = []
     for step in steps:
         said.append(step.text)

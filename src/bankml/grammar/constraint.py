@@ -16,8 +16,8 @@ ANY_OBJECT = {"type": "object"}
 
 @dataclass(frozen=True)
 class Constraint:
-    """`grammar` is GBNF. It takes `opening`, the end of the prompt, before the first token is drawn. `shape` tells where in
-    the answer its content stands; None: all of it is content."""
+    """`grammar` is GBNF. It takes `opening`, the end of the prompt, before the first token is drawn. `shape` tells
+    where in the answer its content stands; None: all of it is content."""
 
     grammar: str
     opening: str = ""
@@ -29,8 +29,8 @@ class Constraint:
 
 
 def constraint(body: Mapping[str, Any], template: ChatTemplate) -> Constraint | None:
-    """What the body of a chat request asks for; None: any answer will do. Raises RequestError, in llama-server's words where
-    it has some."""
+    """What the body of a chat request asks for; None: any answer will do. Raises RequestError, in llama-server's
+    words where it has some."""
     schema, grammar = wanted_schema(body), body.get("grammar")
     if not isinstance(grammar, str | None):
         raise RequestError("Field 'grammar': expected a string")

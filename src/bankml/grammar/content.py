@@ -1,9 +1,9 @@
 """The content of a JSON answer: the value alone, told piece by piece as the answer comes.
 
-llama-server b11192 reads the whole answer again after every token; here each character is looked at once, and what is told is
-the same. Two things differ, on purpose: an answer that stops being JSON (a pattern can let a quote into a string) ends its
-content there, where b11192 ends the request with an error; and an answer cut before its value began is told as it stands,
-thoughts too.
+llama-server b11192 reads the whole answer again after every token; here each character is looked at once, and what is
+told is the same. Two things differ, on purpose: an answer that stops being JSON (a pattern can let a quote into a
+string) ends its content there, where b11192 ends the request with an error; and an answer cut before its value began
+is told as it stands, thoughts too.
 """
 
 from bankml.grammar.json_value import JsonValue, Outcome

@@ -1,7 +1,7 @@
 """One JSON value read piece by piece, as b11192's parser reads it: what belongs to it is known at once.
 
-Its strings may have any character in them, control characters too; its numbers end only where no longer number could be.
-An escape sequence counts when it is whole.
+Its strings may have any character in them, control characters too; its numbers end only where no longer number could
+be. An escape sequence counts when it is whole.
 """
 
 from enum import Enum
@@ -50,8 +50,8 @@ class JsonValue:
         self._escape = ""
 
     def feed(self, text: str) -> tuple[str, int]:
-        """What of `text` belongs to the value and can be told, and where in `text` it ends. A sequence that is not whole is
-        kept until it is."""
+        """What of `text` belongs to the value and can be told, and where in `text` it ends. A sequence that is not
+        whole is kept until it is."""
         out: list[str] = []
         at = 0
         while at < len(text) and self.outcome is Outcome.OPEN:
@@ -63,7 +63,7 @@ class JsonValue:
 
     def _take(self, character: str) -> str | None:
         """What `character` adds to the value; None: it is not of what is read now, and is looked at again."""
-        if self._expects == "string" or self._expects == "key string":
+        if self._expects in ("string", "key string"):
             return self._in_string(character)
         if self._expects == "number":
             return self._in_number(character)
@@ -75,7 +75,7 @@ class JsonValue:
 
     def _at_a_border(self, character: str) -> str | None:
         expects = self._expects
-        if expects == "key or }" and character == "}" or expects == "value or ]" and character == "]":
+        if (expects, character) in (("key or }", "}"), ("value or ]", "]")):
             return self._close(character)
         if expects in ("value", "value or ]"):
             return self._begin(character)
@@ -157,5 +157,6 @@ class JsonValue:
         if not self._open:
             self.outcome = Outcome.WHOLE
 
-    def _break(self) -> None:
+    def _break(self) -> str | None:
         self.outcome = Outcome.BROKEN
+        return None

@@ -1,6 +1,6 @@
 """A sampler held to a grammar, as llama-server draws under one (common/sampling.cpp, common_sampler_sample)."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
@@ -12,7 +12,7 @@ from bankml.grammar.matcher import Matcher
 class Draws(Protocol):
     """The chain below: sampling.chain.Sampler."""
 
-    def accept_all(self, tokens: Iterable[int]) -> None: ...
+    def accept_all(self, tokens: Sequence[int]) -> None: ...
 
     def accept(self, token: int) -> None: ...
 
@@ -32,7 +32,7 @@ class GrammarSampler:
         self.resampled = 0
         """How many tokens were drawn again."""
 
-    def accept_all(self, tokens: Iterable[int]) -> None:
+    def accept_all(self, tokens: Sequence[int]) -> None:
         self._chain.accept_all(tokens)
 
     def accept(self, token: int) -> None:

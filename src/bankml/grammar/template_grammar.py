@@ -1,8 +1,8 @@
 """The grammar of a JSON answer behind a model's chat template, and where in the answer its value stands.
 
-llama-server b11192 makes a parser of the template and a grammar of the parser: what the template writes when an answer is
-asked for, a thought between the template's marks where it has them, then the value, alone or in a ```json fence. What the
-template writes is in the prompt already; the grammar takes it before the first token is drawn.
+llama-server b11192 makes a parser of the template and a grammar of the parser: what the template writes when an
+answer is asked for, a thought between the template's marks where it has them, then the value, alone or in a ```json
+fence. What the template writes is in the prompt already; the grammar takes it before the first token is drawn.
 """
 
 from dataclasses import dataclass
@@ -64,16 +64,15 @@ OWN_PARSERS = (
     OwnParser(("dsml_token", "DSML", "tool_calls")),
     OwnParser(("'<|tool_call>call:'",)),
     OwnParser(("Tool usage guidelines:", '<function name="', '<param name="')),
-    OwnParser(
-        ("<tool_call>", "<function=", "<parameter="), ("'<tool_call><function=' ~ tool_call.name ~ '>'",)
-    ),
+    OwnParser(("<tool_call>", "<function=", "<parameter="), ("'<tool_call><function=' ~ tool_call.name ~ '>'",)),
 )
 
 
 @dataclass(frozen=True)
 class AnswerShape:
-    """What stands around a value: `opening` (None where the template writes nothing to ask for an answer), then white space, then a thought up to `thought_end` where that is not "" (it
-    begins with `thought_start`, which may be ""), then the value or the fence."""
+    """What stands around a value: `opening` (None where the template writes nothing to ask for an answer), then white
+    space, then a thought up to `thought_end` where that is not "" (it begins with `thought_start`, which may be ""),
+    then the value or the fence."""
 
     opening: str | None
     thought_start: str = ""
@@ -81,8 +80,8 @@ class AnswerShape:
 
 
 def answer_shape(source: str, marks: ReasoningMarks, generation_prompt: str) -> AnswerShape:
-    """`generation_prompt`: what the template of this `source` writes to ask for an answer; `marks` what it writes around a
-    thought. Raises RequestError for a template whose answers have another shape in b11192."""
+    """`generation_prompt`: what the template of this `source` writes to ask for an answer; `marks` what it writes
+    around a thought. Raises RequestError for a template whose answers have another shape in b11192."""
     if any(one.is_of(source) for one in OWN_PARSERS):
         raise RequestError("answers held to JSON are not supported with this model's chat template")
     start = marks.start.strip(WHITE_SPACE)
@@ -111,7 +110,7 @@ def _root(shape: AnswerShape, rules: Rules) -> str:
     parts.append("space")
     if shape.thought_end:
         parts.append(_thought(shape, rules))
-    fenced = f'{literal(FENCE)} space {ANSWER} space {literal(FENCE_END)}'
+    fenced = f"{literal(FENCE)} space {ANSWER} space {literal(FENCE_END)}"
     return " ".join([*parts, "space", f"({fenced} | space {ANSWER} space)"])
 
 

@@ -82,8 +82,8 @@ def tree_of(tokenizer: Tokenizer) -> VocabularyTree:
 
 
 def held(chain: TokenSampler, wanted: Constraint, tokenizer: Tokenizer, tree: VocabularyTree) -> GrammarSampler:
-    """`chain`, held to a grammar that has taken the end of the prompt where that belongs to it. Raises RequestError for a
-    grammar that cannot be read, or that the beginning of an answer to be continued breaks."""
+    """`chain`, held to a grammar that has taken the end of the prompt where that belongs to it. Raises RequestError
+    for a grammar that cannot be read, or that the beginning of an answer to be continued breaks."""
     try:
         matcher = Matcher(Grammar.parse(wanted.grammar, tokenize=tokenizer.encode), tree)
     except RequestError as error:

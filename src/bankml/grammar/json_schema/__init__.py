@@ -20,8 +20,8 @@ __all__ = ["Budget", "Converter", "Document", "Rules", "SchemaConversionError", 
 def json_schema_to_grammar(schema: object) -> str:
     """The grammar, in GBNF, of the JSON values that `schema` allows.
 
-    `schema` is a value as a JSON reader gives it: keys in their order, integers and floats told apart. Raises RequestError
-    for a schema that is not valid, not supported or too large.
+    `schema` is a value as a JSON reader gives it: keys in their order, integers and floats told apart. Raises
+    RequestError for a schema that is not valid, not supported or too large.
     """
     try:
         budget = Budget()

@@ -9,11 +9,12 @@ MAX_LEVELS = 128
 """Schemas within schemas, references followed counted in."""
 
 MAX_STEPS = 100_000
-"""Schemas read or turned into rules, properties gathered, names tried, values of constants, characters of patterns: each
-costs a few microseconds at most."""
+"""Schemas read or turned into rules, properties gathered, names tried, values of constants, characters of patterns:
+each costs a few microseconds at most."""
 
 MAX_TEXT = 8 << 20
-"""Characters of rules and of constants, and of the names of places in the schema and of rules, each time one is made."""
+"""Characters of rules and of constants, and of the names of places in the schema and of rules, each time one is
+made."""
 
 
 class Budget:

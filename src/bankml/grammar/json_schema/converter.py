@@ -221,5 +221,3 @@ def _inner(name: str) -> str:
 
 def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
-
-

@@ -1,7 +1,8 @@
-"""Decimal digits of doubles by Loitsch's Grisu2 ("Printing Floating-Point Numbers Quickly and Accurately with Integers", 2010).
+"""Decimal digits of doubles by Loitsch's Grisu2 ("Printing Floating-Point Numbers Quickly and Accurately with
+Integers", 2010).
 
-It reads back exactly but is not always the shortest: about one double in 300 gets other digits than Python's repr gives it.
-b11192's JSON library writes floats this way, so constants in a grammar need these digits.
+It reads back exactly but is not always the shortest: about one double in 300 gets other digits than Python's repr
+gives it. b11192's JSON library writes floats this way, so constants in a grammar need these digits.
 """
 
 import math
@@ -29,8 +30,7 @@ def float_digits(value: float) -> tuple[str, int]:
 
 def _parts(value: float) -> tuple[int, int]:
     """`value` as an integer of at most 53 bits and a power of two."""
-    fraction, exponent = math.frexp(value)
-    exponent = max(exponent - 53, -1074)
+    exponent = max(math.frexp(value)[1] - 53, -1074)
     return int(math.ldexp(value, -exponent) if exponent > -1074 else value / 5e-324), exponent
 
 
@@ -40,7 +40,8 @@ def _normal(significand: int, exponent: int) -> tuple[int, int]:
 
 
 def _power(exponent: int) -> tuple[int, int, int]:
-    """The power of ten that brings 64 bits times 2^`exponent` to where digits are made: significand, exponent, which."""
+    """The power of ten that brings 64 bits times 2^`exponent` to where digits are made: significand, exponent,
+    which."""
     needed = LEAST_EXPONENT - exponent - 1
     least = int(needed * 78913 / (1 << 18)) + (needed > 0)
     ten = FIRST_POWER + (least - FIRST_POWER + POWER_STEP - 1) // POWER_STEP * POWER_STEP
@@ -62,7 +63,8 @@ def _product(a: int, b: int) -> int:
 
 
 def _generate(high: int, distance: int, room: int, bits: int) -> tuple[str, int]:
-    """Digits of a number within `room` below `high`, as near to `distance` below it as they get; `bits` are behind the point."""
+    """Digits of a number within `room` below `high`, as near to `distance` below it as they get; `bits` are behind
+    the point."""
     whole, fraction = high >> bits, high & ((1 << bits) - 1)
     digits = str(whole)
     for left in range(len(digits) - 1, -1, -1):
@@ -83,9 +85,7 @@ def _nearest(digits: str, distance: int, room: int, rest: int, unit: int) -> str
     """The last digit made smaller while that comes nearer and stays within the room."""
     down = 0
     while (
-        rest < distance
-        and room - rest >= unit
-        and (rest + unit < distance or distance - rest > rest + unit - distance)
+        rest < distance and room - rest >= unit and (rest + unit < distance or distance - rest > rest + unit - distance)
     ):
         rest, down = rest + unit, down + 1
     return digits[:-1] + str(int(digits[-1]) - down)

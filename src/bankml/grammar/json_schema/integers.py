@@ -1,7 +1,8 @@
 """Ranges of integers as GBNF, digit by digit, as b11192 writes them.
 
-Where a range is open, a number has at most 16 digits. Some ranges come out wider than they are ("at least 3" has [1-2] with
-more digits, and "at most -5" has leading zeros): that is how b11192 writes them, and the text has to be the same.
+Where a range is open, a number has at most 16 digits. Some ranges come out wider than they are ("at least 3" has
+[1-2] with more digits, and "at most -5" has leading zeros): that is how b11192 writes them, and the text has to be
+the same.
 """
 
 from bankml.grammar.json_schema.problems import SchemaError

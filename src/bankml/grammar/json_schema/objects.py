@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from bankml.grammar.json_schema.rules import Rules, literal
 from bankml.grammar.json_schema.json_text import json_text
+from bankml.grammar.json_schema.rules import Rules, literal
 
 OTHERS = "*"
 """Stands for all properties that are not named; like a property of this name, it may come more than once."""
@@ -52,7 +52,7 @@ def other_keys(names: Sequence[str], character: str) -> str:
         node = root
         for one in name:
             node = node.setdefault(one, {})  # type: ignore[assignment]
-    out = ["[\"] ( "]
+    out = ['["] ( ']
     todo: list[str | dict[str, object]] = [root]
     while todo:
         item = todo.pop()

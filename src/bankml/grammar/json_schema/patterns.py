@@ -46,8 +46,8 @@ class Part:
 
 
 def pattern_rule(pattern: str, name: str, rules: Rules) -> str:
-    """The name of the rule for JSON strings that match `pattern`. Raises Unsupported and Invalid; rules may then have been
-    added already."""
+    """The name of the rule for JSON strings that match `pattern`. Raises Unsupported and Invalid; rules may then have
+    been added already."""
     if len(pattern) < 2 or pattern[0] != "^" or pattern[-1] != "$":
         raise Unsupported("not anchored with '^' and '$'")
     rules.budget.step(len(pattern))

@@ -1,7 +1,7 @@
 """A JSON value to a schema, in the subset that b11192 reads, with its messages for the rest.
 
-What is found first decides what a schema is: $ref, oneOf or anyOf, several types, const, enum, then the type; without one
-the other keywords tell.
+What is found first decides what a schema is: $ref, oneOf or anyOf, several types, const, enum, then the type; without
+one the other keywords tell.
 """
 
 import math
@@ -12,8 +12,8 @@ from typing import NoReturn, cast
 from bankml.grammar.json_schema.budget import Budget
 from bankml.grammar.json_schema.nodes import (
     AllOf,
-    Anything,
     AnyOf,
+    Anything,
     Array,
     Const,
     Document,

@@ -92,7 +92,8 @@ class Rules:
         return key
 
     def add_fixed(self, name: str, fixed: str | None = None) -> str:
-        """The name of the fixed rule `fixed` (the same as `name`, where it is not told), with all the rules it needs."""
+        """The name of the fixed rule `fixed` (the same as `name`, where it is not told), with all the rules it
+        needs."""
         rule, needed = FIXED[fixed or name]
         key = self.add(name, rule)
         for one in needed:
