@@ -80,7 +80,7 @@ def tree_of(tokenizer: Tokenizer) -> VocabularyTree:
 def held_to_grammar(
     body: Mapping[str, Any], chain: Sampler, tokenizer: Tokenizer, tree: Callable[[], VocabularyTree]
 ) -> Sampler | GrammarSampler:
-    """`chain`, held to the grammar of the request's `grammar` if there is one. Raises RequestError for one that is none.
+    """`chain`, held to the `grammar` of the request if there is one. Raises RequestError when that is no grammar.
 
     The answer's text is the grammar's from its first token on: nothing of the prompt is part of it.
     """
