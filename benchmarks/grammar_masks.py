@@ -2,9 +2,9 @@
 
     python benchmarks/grammar_masks.py MODEL.gguf [--reference] [--positions 60]
 
-For every grammar of tests/recordings/grammar/grammars.json a text is drawn at random from what the grammar allows, and at
-each of its positions the mask of the whole vocabulary is made: "first" is a position's mask where nothing is remembered of
-that state, "all" has those too that were met before. libllama's figure is llama_sampler_apply of its grammar sampler.
+For every grammar of tests/recordings/grammar/grammars.json a text is drawn at random from what the grammar allows, and
+at each of its positions the mask of the whole vocabulary is made: "first" counts masks that were not met before in that
+text, "all" every one. libllama's figure is llama_sampler_apply of its grammar sampler on the same logits.
 """
 
 import argparse

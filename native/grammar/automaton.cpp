@@ -5,9 +5,11 @@
 namespace bankml::grammar {
 
 Automaton::Automaton(std::shared_ptr<const Program> program)
-    : program_(std::move(program)), n_classes_(program_->n_classes()), after_rule_(program_->n_rules(), StackSets::none),
+    : program_(std::move(program)), n_classes_(program_->n_classes()), after_rule_(program_->n_rules()),
       group_waits_(program_->n_rules(), 0) {
-    begin_with(program_->root(), StackSets::empty);
+    groups_.push(program_->group(program_->root()));
+    group_waits_[program_->group(program_->root())] = 1;
+    after_rule_[program_->root()].has_empty = true;
     has_empty_ = program_->nullable(program_->root());
     start_ = close();
 }
@@ -76,11 +78,18 @@ State Automaton::keep_only(State state) {
     return stacks_.keep_only(state);
 }
 
-void Automaton::begin_with(std::uint32_t rule, StackSet below) {
+void Automaton::begin_with(std::uint32_t rule, std::uint32_t next, StackSet below) {
     const std::uint32_t group = program_->group(rule);
     // Within a group nothing follows the rule that is begun with, so what comes after is what came in already.
     if (group_now_ == static_cast<std::int64_t>(group)) return;
-    after_rule_[rule] = stacks_.unite(after_rule_[rule], below);
+    After &after = after_rule_[rule];
+    if (!program_->ends(next)) {
+        after.tops.push_back({next, below});
+    } else {
+        const std::span<const Top> tops = stacks_.tops(below);
+        after.tops.insert(after.tops.end(), tops.begin(), tops.end());
+        after.has_empty = after.has_empty || stacks_.has_empty(below);
+    }
     if (!group_waits_[group]) {
         group_waits_[group] = 1;
         groups_.push(group);
@@ -88,14 +97,16 @@ void Automaton::begin_with(std::uint32_t rule, StackSet below) {
 }
 
 bool Automaton::enter(std::uint32_t at, StackSet below) {
-    for (; !program_->ends(at); at = program_->next(at)) {
+    while (!program_->ends(at)) {
         if (program_->kind(at) != Kind::rule) {
             found_.push_back({at, below});
             return false;
         }
         const std::uint32_t next = program_->next(at), rule = program_->value(at);
-        begin_with(rule, program_->ends(next) ? below : stacks_.single(next, below));
+        begin_with(rule, next, below);
         if (!program_->nullable(rule)) return false;
+        at = next;
+        if (!program_->ends(at) && !first_visit(at, below)) return false;
     }
     return true;
 }
@@ -112,7 +123,7 @@ void Automaton::seed_below(StackSet below) {
 State Automaton::close() {
     for (std::size_t i = 0; i < seeds_.size(); ++i) {
         const Top seed = seeds_[i];
-        if (!seeds_seen_.insert((static_cast<std::uint64_t>(seed.position) << 32) | seed.below).second) continue;
+        if (!first_visit(seed.position, seed.below)) continue;
         if (enter(seed.position, seed.below)) seed_below(seed.below);
     }
     while (!groups_.empty()) {
@@ -122,15 +133,16 @@ State Automaton::close() {
         group_waits_[group] = 0;
         StackSet after = StackSets::none;
         for (const std::uint32_t rule : program_->members(group)) {
-            after = stacks_.unite(after, after_rule_[rule]);
-            after_rule_[rule] = StackSets::none;
+            after = stacks_.unite(after, stacks_.make(after_rule_[rule].tops, after_rule_[rule].has_empty));
+            after_rule_[rule].tops.clear();
+            after_rule_[rule].has_empty = false;
         }
         for (const std::uint32_t rule : program_->members(group)) {
             for (const std::uint32_t at : program_->alternatives(rule)) enter(at, after);
         }
     }
     group_now_ = -1;
-    seeds_.clear(), seeds_seen_.clear(), below_seen_.clear();
+    seeds_.clear(), visited_.clear(), below_seen_.clear();
     const bool has_empty = has_empty_;
     has_empty_ = false;
     const State state = stacks_.make(found_, has_empty);

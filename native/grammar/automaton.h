@@ -54,14 +54,18 @@ public:
 private:
     static constexpr State unknown = UINT32_MAX;
     static constexpr std::size_t roomy = 24u << 20;       // bytes
-    static constexpr std::size_t most_cells = 16u << 20;  // of all tables, four bytes each
+    static constexpr std::size_t most_cells = 8u << 20;   // of all tables, four bytes each
 
     State compute(State state, std::uint32_t number);
     void remember(State state, std::uint32_t number, State next);
     // Adds what may come first when the elements from `at` on come next and `below` after them. True when all those
     // elements may be empty, so that `below` itself may come first.
     bool enter(std::uint32_t at, StackSet below);
-    void begin_with(std::uint32_t rule, StackSet below);
+    // What comes after `rule`: the position `next` and `below` under it, or `below` at once where `next` ends.
+    void begin_with(std::uint32_t rule, std::uint32_t next, StackSet below);
+    bool first_visit(std::uint32_t position, StackSet below) {
+        return visited_.insert((static_cast<std::uint64_t>(position) << 32) | below).second;
+    }
     void seed_below(StackSet below);
     State close();
 
@@ -75,9 +79,13 @@ private:
     // One closure's work.
     bool has_empty_ = false;
     std::vector<Top> found_, seeds_;
-    std::unordered_set<std::uint64_t> seeds_seen_;
+    std::unordered_set<std::uint64_t> visited_;
     std::unordered_set<StackSet> below_seen_;
-    std::vector<StackSet> after_rule_;  // of each rule: what comes after it
+    struct After {
+        std::vector<Top> tops;
+        bool has_empty = false;
+    };
+    std::vector<After> after_rule_;  // of each rule: what comes after it, not yet put together
     std::priority_queue<std::uint32_t> groups_;
     std::vector<char> group_waits_;
     std::int64_t group_now_ = -1;

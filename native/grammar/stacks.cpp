@@ -8,7 +8,7 @@ namespace bankml::grammar {
 namespace {
 
 constexpr int deepest_union = 10'000;           // recursion on the thread's own stack
-constexpr std::size_t most_bytes = 96u << 20;  // of all sets together
+constexpr std::size_t most_bytes = 64u << 20;  // of all sets together
 
 std::size_t hash(std::span<const Top> tops, bool has_empty) {
     std::uint64_t h = has_empty ? 0x9E3779B97F4A7C15u : 0x2545F4914F6CDD1Du;

@@ -1,8 +1,8 @@
 """GBNF read as llama.cpp b11192 reads it (src/llama-grammar.cpp): text to the flat elements that native code runs on.
 
 A rule is a run of elements: alternatives divided by ALTERNATIVE, closed by END. What is repeated or in brackets becomes
-rules of its own. The same texts are taken as there, but for what would hang or exhaust it: see MOST_ELEMENTS,
-DEEPEST_BRACKETS and `{m,n}` with n < m.
+rules of its own. The same texts are taken as there, but for what would hang or exhaust it: see MOST_ELEMENTS and the
+bounds after it, and `{m,n}` with n < m.
 """
 
 import re
@@ -36,6 +36,9 @@ MOST_REPETITIONS = 2000
 
 MOST_ELEMENTS = 1 << 20
 """Of a whole grammar. b11192 has no such bound: long literals, each repeated 2,000 times, fill its memory."""
+
+LONGEST_TEXT = 1 << 19
+"""Characters. b11192 has no such bound."""
 
 DEEPEST_BRACKETS = 200
 """Brackets within brackets. b11192 has no such bound and overflows its stack."""
@@ -95,17 +98,27 @@ class _Parser:
 
     def parse(self, root: str) -> Rules:
         source = self._source
+        if len(source.text) > LONGEST_TEXT:
+            raise source.refuse(f"the grammar is too long: more than {LONGEST_TEXT} characters", LONGEST_TEXT)
         source.skip_space(True)
         while not source.at_end:
             self._rule()
         if not self._rules or root not in self._numbers:
             raise source.refuse(f"the grammar has no rule '{root}'", 0)
         self._check_defined()
-        rules = [self._rules[number] for number in range(len(self._places))]
-        packed = np.concatenate([np.frombuffer(rule, np.uint64) for rule in rules])
-        starts = np.cumsum([0, *(len(rule) for rule in rules[:-1])], dtype=np.uint32)
+        elements, starts = array("Q"), array("I")
+        for number in range(len(self._places)):
+            starts.append(len(elements))
+            elements.extend(self._rules[number])
+        packed = np.frombuffer(elements, np.uint64)
         kinds = (packed & ((1 << KIND_BITS) - 1)).astype(np.uint8)
-        return Rules(kinds, (packed >> KIND_BITS).astype(np.uint32), starts, self._numbers[root], self._places)
+        return Rules(
+            kinds,
+            (packed >> KIND_BITS).astype(np.uint32),
+            np.frombuffer(starts, np.uint32),
+            self._numbers[root],
+            self._places,
+        )
 
     def _check_defined(self) -> None:
         missing = [name for name, number in self._numbers.items() if number not in self._rules]
@@ -164,9 +177,8 @@ class _Parser:
         while True:
             place = source.at
             c = source.peek()
-            counts = self._counts(c, nested)
-            if counts is not None:
-                weight = self._repeat(elements, item, weight, counts, place)
+            if c in ("*", "+", "?", "{"):
+                weight = self._repeat(elements, item, weight, self._counts(c, nested), place)
                 continue
             if len(elements) + self._size > MOST_ELEMENTS:
                 self._grow(len(elements))
@@ -204,17 +216,14 @@ class _Parser:
         elements.append(_element(RULE, number))
         return max(1, len(self._places) - before)
 
-    def _counts(self, c: str, nested: bool) -> tuple[int, int | None] | None:
-        """The repetition that stands here, (least, most or None), if any."""
+    def _counts(self, c: str, nested: bool) -> tuple[int, int | None]:
+        """The repetition that stands here: (least, most or None)."""
         source = self._source
-        if c in _COUNTS:
-            source.take(c)
-            source.skip_space(nested)
-            return _COUNTS[c]
         place = source.at
-        if not source.take("{"):
-            return None
+        source.take(c)
         source.skip_space(nested)
+        if c in _COUNTS:
+            return _COUNTS[c]
         least = source.integer("expecting an int", 2**64 - 1)
         source.skip_space(nested)
         most: int | None = least

@@ -27,9 +27,10 @@ class Source:
     def refuse(self, why: str, at: int | None = None) -> RequestError:
         """The refusal for what stands at `at`, or here."""
         at = self.at if at is None else at
-        ends = [m.end() for m in _LINE_END.finditer(self.text, 0, at)]
-        column = at - (ends[-1] if ends else 0) + 1
-        return RequestError(f"{REASON}: line {len(ends) + 1}, column {column}: {why}")
+        before = self.text[:at]
+        line = before.count("\n") + before.count("\r") - before.count("\r\n") + 1
+        column = at - max(before.rfind("\n"), before.rfind("\r"))
+        return RequestError(f"{REASON}: line {line}, column {column}: {why}")
 
     @property
     def at_end(self) -> bool:

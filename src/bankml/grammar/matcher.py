@@ -78,7 +78,7 @@ class Matcher:
         return out
 
     def accept(self, token: int) -> None:
-        """`token` is now part of the text. Raises RequestError, in llama-server's words, when the grammar ends there."""
+        """`token` is now part of the text. Raises RequestError, in llama-server's words, if nothing can follow."""
         try:
             taken = self._native.accept(token)
         except ValueError as error:
