@@ -3,9 +3,9 @@
 
     pip install unicodedata2==15.1.0 && python scripts/make_unicode_tables.py
 
-The reference tokenizers know exactly Unicode 15.1.0, so the data comes from that release of `unicodedata2` and never from
-the running Python, whose `unicodedata` follows the interpreter's version. tests/text/test_unicode_tables.py holds the
-sha256 of the file this writes.
+The reference tokenizers know exactly Unicode 15.1.0, so the data comes from that release of `unicodedata2` and never
+from the running Python, whose `unicodedata` follows the interpreter's version. tests/text/test_unicode_tables.py holds
+the sha256 of the file this writes.
 """
 
 from pathlib import Path

@@ -1,6 +1,6 @@
 """Records which tokens llama.cpp's samplers draw, for the tests that run without it.
 
-    BANKML_ORACLE_LIB_DIR=oracle/bin python scripts/record_sampling.py
+    python -m scripts.record_sampling
 
 Writes tests/recordings/sampling/draws.json: for each sampler alone and for combinations of them a few cases, each with
 its parameters, the logits of each draw (made by tests/sampling/cases.py, kept as the hexadecimal of float32 bits), the
@@ -8,18 +8,16 @@ token drawn and a checksum over the candidates left (ids, logits and, where a sa
 """
 
 import json
-import sys
 from dataclasses import asdict
 from pathlib import Path
 
+import numpy as np
+
+from tests.sampling import cases
+from tests.sampling.recordings import FILE, checksum
+from tests.sampling.reference import ReferenceSampler, load
+
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "tests" / "sampling"))
-
-import cases  # noqa: E402
-import numpy as np  # noqa: E402
-from reference import ReferenceSampler, load  # noqa: E402
-
-from recordings import FILE, checksum  # noqa: E402
 
 SIZES = (5, 40, 150)
 EACH = 8

@@ -1,20 +1,20 @@
 """The reference build's own arithmetic through ctypes: one ggml operation at a time, on numpy arrays.
 
-For tests marked `oracle`. The libraries are those `make oracle` builds; BANKML_ORACLE names another folder.
+For tests marked `oracle`.
 """
 
 import ctypes
-import os
+from collections.abc import Callable
 from ctypes import POINTER, c_bool, c_double, c_float, c_int, c_int64, c_size_t, c_void_p
 from functools import cache
-from pathlib import Path
 
 import numpy as np
-import pytest
 
-F32, F16, I32 = 0, 1, 26
+from tests import oracle
+
+F32, F16, I32, Q8_0 = 0, 1, 26, 8
+HADAMARD = 1  # GGML_HINT_SRC0_IS_HADAMARD
 NORMAL, NEOX = 0, 2
-ORACLE = Path(os.environ.get("BANKML_ORACLE", Path(__file__).parents[1] / "oracle")) / "bin"
 
 
 class _InitParams(ctypes.Structure):
@@ -23,10 +23,7 @@ class _InitParams(ctypes.Structure):
 
 @cache
 def library(name: str) -> ctypes.CDLL:
-    path = ORACLE / f"lib{name}.so"
-    if not path.exists():
-        pytest.skip(f"no {path.name}: `make oracle` builds it")
-    return ctypes.CDLL(str(path))
+    return ctypes.CDLL(str(oracle.find(f"lib{name}.so")))
 
 
 class Ggml:
@@ -66,14 +63,32 @@ class Ggml:
         ctypes.memmove(self.base.ggml_get_data(t), array.ctypes.data, array.nbytes)
         return t
 
-    def _compute(self, tensor: int | None, shape: tuple[int, ...]) -> np.ndarray:
-        result = c_void_p(tensor)
+    def _run(self, tensor: int | None) -> Callable[[], None]:
+        """Computes `tensor` each time it is called."""
         graph = c_void_p(self.base.ggml_new_graph(self._context))
-        self.base.ggml_build_forward_expand(graph, result)
-        assert self.cpu.ggml_graph_compute_with_ctx(self._context, graph, c_int(self.threads)) == 0
-        count = int(np.prod(shape))
-        data = ctypes.cast(self.base.ggml_get_data(result), POINTER(c_float * count)).contents
+        self.base.ggml_build_forward_expand(graph, c_void_p(tensor))
+
+        def compute() -> None:
+            assert self.cpu.ggml_graph_compute_with_ctx(self._context, graph, c_int(self.threads)) == 0
+
+        return compute
+
+    def _read(self, tensor: int | None, shape: tuple[int, ...]) -> np.ndarray:
+        data = ctypes.cast(self.base.ggml_get_data(c_void_p(tensor)), POINTER(c_float * int(np.prod(shape)))).contents
         return np.frombuffer(data, np.float32).reshape(shape).copy()
+
+    def _compute(self, tensor: int | None, shape: tuple[int, ...]) -> np.ndarray:
+        self._run(tensor)()
+        return self._read(tensor, shape)
+
+    def prepared_mul_mat(
+        self, kind: int, weights: np.ndarray, rows: int, columns: int, x: np.ndarray
+    ) -> tuple[Callable[[], None], Callable[[], np.ndarray]]:
+        """mul_mat to be run many times: what computes it, and what reads its result."""
+        product = self.base.ggml_mul_mat(
+            self._context, self.tensor(kind, weights, (columns, rows)), self.tensor(F32, x)
+        )
+        return self._run(product), lambda: self._read(product, (x.shape[0], rows))
 
     def mul_mat(self, kind: int, weights: np.ndarray, rows: int, columns: int, x: np.ndarray) -> np.ndarray:
         """x [n, columns] float32 -> [n, rows]."""
@@ -112,6 +127,25 @@ class Ggml:
             ),
             (q.shape[1], q.shape[0], q.shape[2]),
         )  # fmt: skip
+
+    def attention_q8(self, q: np.ndarray, k: np.ndarray, v: np.ndarray, mask: np.ndarray, scale: float) -> np.ndarray:
+        """As `attention`, k and v uint8 [kv_heads, cells, d / 32 * 34], blocks of q8_0."""
+        extents = (q.shape[2], k.shape[1], k.shape[0])
+        return self._compute(
+            self.base.ggml_flash_attn_ext(
+                self._context, self.tensor(F32, q), self.tensor(Q8_0, k, extents), self.tensor(Q8_0, v, extents),
+                self.tensor(F16, mask), c_float(scale), c_float(0.0), c_float(0.0),
+            ),
+            (q.shape[1], q.shape[0], q.shape[2]),
+        )  # fmt: skip
+
+    def hadamard(self, x: np.ndarray) -> np.ndarray:
+        """x [n, a power of two] float32, each row turned; as llama.cpp's graph asks for it, by a hint at a product."""
+        width = x.shape[1]
+        matrix = self.tensor(F32, np.zeros((width, width), np.float32))
+        product = c_void_p(self.base.ggml_mul_mat(self._context, matrix, self.tensor(F32, x)))
+        self.base.ggml_mul_mat_set_hint(product, c_int(HADAMARD))
+        return self._compute(product.value, x.shape)
 
 
 __all__ = ["F16", "F32", "NEOX", "NORMAL", "Ggml", "c_double", "library"]

@@ -12,6 +12,7 @@
 
 #include "bind/bind.h"
 #include "kernels/attention.h"
+#include "kernels/cache_q8.h"
 #include "kernels/kernels.h"
 #include "kernels/pool.h"
 #include "kernels/project.h"
@@ -28,6 +29,7 @@ using Halves = nb::ndarray<std::uint16_t, nb::ndim<1>, nb::c_contig, nb::device:
 using ConstHalves = nb::ndarray<const std::uint16_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Bytes = nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Cache = nb::ndarray<std::uint16_t, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
+using Q8Cache = nb::ndarray<std::uint8_t, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
 using Int8s = nb::ndarray<std::int8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Int32s = nb::ndarray<std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Tokens = nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
@@ -64,14 +66,12 @@ class Projection {
     }
 
     // y += W x
-    void add_to(const Rows &x, const Rows &y) {
+    void add_to(const Rows &x, const Rows &y) const {
         check(x, y);
         const std::size_t n = x.shape(0);
-        if (sum_.size() < n * rows_) {
-            sum_.resize(n * rows_);
-        }
-        project(*pool_, matrices_, x.data(), n, sum_.data(), rows_);
-        kernels().add(n * rows_, y.data(), sum_.data());
+        float *products = pool_->shared(Pool::Shared::products, n * rows_);
+        project(*pool_, matrices_, x.data(), n, products, rows_);
+        kernels().add(n * rows_, y.data(), products);
     }
 
   private:
@@ -83,7 +83,6 @@ class Projection {
     std::shared_ptr<Pool> pool_;
     std::vector<Matrix> matrices_;
     std::vector<Bytes> held_;  // keeps the weights' memory alive
-    std::vector<float> sum_;
     std::size_t rows_ = 0;
 };
 
@@ -134,18 +133,32 @@ void gated(Pool &pool, const Rows &gate_up, const Rows &y) {
     });
 }
 
-void attend_layer(Pool &pool, const AttentionShape &shape, const Rows &qkv, std::size_t position, const Cache &k,
-                  const Cache &v, const Rows &out) {
+template <class AnyCache>
+void check_attention(const AttentionShape &shape, const Rows &qkv, std::size_t position, const AnyCache &k, const AnyCache &v,
+                     std::size_t row, const Rows &out) {
     const std::size_t n = qkv.shape(0);
     require(qkv.shape(1) == (shape.heads + 2 * shape.kv_heads) * shape.head_size && out.shape(0) == n &&
                 out.shape(1) == shape.heads * shape.head_size,
             "the rows of Q, K and V do not fit the attention's heads");
-    for (const Cache *c : {&k, &v}) {
-        require(c->shape(0) == shape.kv_heads && c->shape(1) == shape.cells && c->shape(2) == shape.head_size,
+    for (const AnyCache *c : {&k, &v}) {
+        require(c->shape(0) == shape.kv_heads && c->shape(1) == shape.cells && c->shape(2) == row,
                 "a K/V cache does not fit the attention's heads");
     }
     require(position + n <= shape.cells, "the rows do not fit into the K/V cache");
-    attend(pool, shape, qkv.data(), qkv.shape(1), n, position, k.data(), v.data(), out.data());
+}
+
+void attend_layer(Pool &pool, const AttentionShape &shape, const Rows &qkv, std::size_t position, const Cache &k,
+                  const Cache &v, const Rows &out) {
+    check_attention(shape, qkv, position, k, v, shape.head_size, out);
+    attend(pool, shape, qkv.data(), qkv.shape(1), qkv.shape(0), position, k.data(), v.data(), out.data());
+}
+
+void attend_layer_q8(Pool &pool, const AttentionShape &shape, const Rows &qkv, std::size_t position, const Q8Cache &k,
+                     const Q8Cache &v, const Rows &out) {
+    require(shape.head_size % q8_0_values == 0 && shape.head_size <= max_q8_head,
+            "a q8_0 K/V cache needs heads of whole blocks of 32 values, at most 256");
+    check_attention(shape, qkv, position, k, v, q8_0_row_bytes(shape.head_size), out);
+    attend_q8(pool, shape, qkv.data(), qkv.shape(1), qkv.shape(0), position, k.data(), v.data(), out.data());
 }
 
 void bind_operations(nb::module_ &m) {
@@ -168,6 +181,16 @@ void bind_operations(nb::module_ &m) {
     }, nb::arg("table").noconvert(), nb::arg("neox"), nb::arg("heads"), nb::arg("head_size"), x_, NoGil());
     m.def("attend", &attend_layer, nb::arg("pool"), nb::arg("shape"), nb::arg("qkv").noconvert(), nb::arg("position"),
           nb::arg("k").noconvert(), nb::arg("v").noconvert(), nb::arg("out").noconvert(), NoGil());
+    // The same name: the cache's dtype, uint16 or uint8, says of which type it is.
+    m.def("attend", &attend_layer_q8, nb::arg("pool"), nb::arg("shape"), nb::arg("qkv").noconvert(), nb::arg("position"),
+          nb::arg("k").noconvert(), nb::arg("v").noconvert(), nb::arg("out").noconvert(), NoGil());
+    m.def("hadamard", [](const Rows &x) {
+        const std::size_t n = x.shape(1);
+        require(n >= 8 && (n & (n - 1)) == 0, "a Hadamard matrix of this library is a power of two wide, from 8 on");
+        for (std::size_t i = 0; i < x.shape(0); ++i) {
+            kernels().hadamard(n, x.data() + i * n);
+        }
+    }, x_, NoGil());
     m.def("widen_f16", [](const ConstHalves &x, const Vector &y) {
         require(x.shape(0) == y.shape(0), "the two arrays differ in length");
         kernels().widen_f16(x.shape(0), x.data(), y.data());

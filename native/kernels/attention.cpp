@@ -64,7 +64,7 @@ void attend_rows(const Call &c) {
 void attend_split(const Call &c, std::size_t seen_cells) {
     const std::size_t d = c.shape.head_size, chunks = c.shape.llama_threads, stride = d + 2;
     const std::size_t cells_a_chunk = divide_up(seen_cells, chunks), end = c.position + 1;
-    float *parts = c.pool.shared(c.shape.heads * chunks * stride);
+    float *parts = c.pool.shared(Pool::Shared::parts, c.shape.heads * chunks * stride);
     c.pool.run(c.shape.heads * chunks, [&](std::size_t task, std::size_t thread) {
         const std::size_t head = task / chunks, begin = std::min(task % chunks * cells_a_chunk, end);
         float *q = c.pool.scratch(thread, 2 * d), *part = parts + task * stride;

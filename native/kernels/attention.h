@@ -42,4 +42,11 @@ struct AttentionShape {
 void attend(Pool &pool, const AttentionShape &shape, const float *qkv, std::size_t ldqkv, std::size_t n, std::size_t position,
             std::uint16_t *k, std::uint16_t *v, float *out);
 
+inline constexpr std::size_t max_q8_head = 256;  // values of a head that attend_q8 takes
+
+// The same over a cache in q8_0, rows of head_size / 32 blocks: [kv_heads][cells][head_size / 32 * 34 bytes]. Heads of whole
+// 64s are turned by Hadamard matrices before they are quantized, and so is what comes out. Always row by row, whatever n is.
+void attend_q8(Pool &pool, const AttentionShape &shape, const float *qkv, std::size_t ldqkv, std::size_t n,
+               std::size_t position, std::uint8_t *k, std::uint8_t *v, float *out);
+
 }  // namespace bankml

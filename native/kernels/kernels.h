@@ -24,6 +24,13 @@ struct HeadCache {
     std::size_t head_size;
 };
 
+// The same in q8_0: rows of head_size / 32 blocks, each an f16 scale and 32 signed bytes.
+struct Q8HeadCache {
+    const std::uint8_t *k;
+    const std::uint8_t *v;
+    std::size_t head_size;
+};
+
 struct Kernels {
     const char *name;
 
@@ -47,6 +54,11 @@ struct Kernels {
     // where the bit is 0 (so -128 stays -128); the four blocks' products are chained, then scaled, then summed as lanes.
     void (*q1_0_rows)(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8Column *columns, std::size_t n,
                       float *y, std::size_t ldy);
+    // The same product where many columns share the work of preparing many rows: `scratch` holds
+    // q1_0_block_scratch(rows, k) floats.
+    void (*q1_0_block)(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8Column *columns, std::size_t n,
+                       float *y, std::size_t ldy, float *scratch);
+    std::size_t (*q1_0_block_scratch)(std::size_t rows, std::size_t k);
     // Q2_0: one chain of multiply-adds a row, two whole block sums a step.
     void (*q2_0_rows)(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8Column *columns, std::size_t n,
                       float *y, std::size_t ldy);
@@ -66,6 +78,14 @@ struct Kernels {
     // `scratch` holds attend_tile_scratch(head_size) floats.
     void (*attend_tile)(const HeadCache &cache, std::size_t first, std::size_t rows, const float *q, std::size_t ldq,
                         float scale, float *out, std::size_t ldo, float *scratch);
+
+    // x = H x / sqrt(n) in place, H the Hadamard matrix of n values (a power of two from 8 on): scaled first, then sums and
+    // differences of neighbours, of pairs, of fours, and so on.
+    void (*hadamard)(std::size_t n, float *x);
+    // attend_cells over the cells [0, end) of a q8_0 cache, with q in q8_0 and V accumulated in f32. Products of bytes are
+    // |k| times q signed as k (of which -128 stays -128), in eight lanes of four neighbours.
+    void (*attend_cells_q8)(const Q8HeadCache &cache, std::size_t end, const Q8Column &q, float scale, float *sum,
+                            float *out);
 };
 
 inline constexpr std::size_t f16_block_rows = 32;

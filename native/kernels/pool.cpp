@@ -43,11 +43,12 @@ float *Pool::scratch(std::size_t thread, std::size_t floats) {
     return buffer.data();
 }
 
-float *Pool::shared(std::size_t floats) {
-    if (shared_.size() < floats) {
-        shared_.resize(floats);
+float *Pool::shared(Shared which, std::size_t floats) {
+    auto &buffer = shared_[std::size_t(which)];
+    if (buffer.size() < floats) {
+        buffer.resize(floats);
     }
-    return shared_.data();
+    return buffer.data();
 }
 
 void Pool::work_on(std::uint64_t seen, std::size_t thread) {

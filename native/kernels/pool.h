@@ -3,6 +3,7 @@
 // The caller works too. Chunks are claimed one by one, so a worker that lost its core delays nobody but the chunk it
 // holds, and the caller waits for chunks, never for workers. Idle workers spin briefly, then sleep in the kernel.
 #pragma once
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -29,8 +30,10 @@ class Pool {
 
     // A buffer of at least `floats` floats that belongs to `thread` during a run.
     float *scratch(std::size_t thread, std::size_t floats);
-    // A buffer of the caller's, alive until the next call.
-    float *shared(std::size_t floats);
+    // A buffer that all threads may see during a run, alive until the next call for the same one. One pool's calls come one
+    // after the other, so a model's layers share them.
+    enum class Shared { activations, products, parts };
+    float *shared(Shared which, std::size_t floats);
 
   private:
     using Call = void (*)(const void *work, std::size_t chunk, std::size_t thread);
@@ -52,7 +55,7 @@ class Pool {
     std::atomic<std::uint32_t> sleepers_{0};
     std::atomic<bool> stopping_{false};
     std::vector<std::vector<float>> scratch_;
-    std::vector<float> shared_;
+    std::array<std::vector<float>, 3> shared_;
     std::vector<std::thread> workers_;
 };
 

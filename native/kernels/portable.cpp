@@ -3,6 +3,7 @@
 #include <limits>
 #include <vector>
 
+#include "kernels/cache_q8.h"
 #include "kernels/half.h"
 #include "kernels/kernels.h"
 #include "kernels/lanes.h"
@@ -201,12 +202,16 @@ const Kernels portable_kernels = {
     .f16_block = f16_block,
     .quantize_q8 = portable::quantize_q8,
     .q1_0_rows = portable::q1_0_rows,
+    .q1_0_block = portable::q1_0_block,
+    .q1_0_block_scratch = portable::q1_0_block_scratch,
     .q2_0_rows = portable::q2_0_rows,
     .rms_norm = rms_norm,
     .swiglu = swiglu,
     .add = add,
     .attend_cells = attend_cells,
     .attend_tile = attend_tile,
+    .hadamard = portable::hadamard,
+    .attend_cells_q8 = portable::attend_cells_q8,
 };
 
 }  // namespace bankml

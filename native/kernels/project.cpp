@@ -43,7 +43,7 @@ bool takes_block(const Matrix &m, std::size_t n) { return n >= 2 && m.rows % 4 =
 void project_f16(Pool &pool, const std::vector<Matrix> &matrices, const float *x, std::size_t n, float *y, std::size_t ldy) {
     const Kernels &kernel = kernels();
     const std::size_t k = matrices[0].columns;
-    float *rounded = pool.shared(n * k);
+    float *rounded = pool.shared(Pool::Shared::activations, n * k);
     if (n == 1) {
         kernel.through_f16(k, x, rounded);
     } else {
@@ -66,6 +66,26 @@ void project_f16(Pool &pool, const std::vector<Matrix> &matrices, const float *x
     });
 }
 
+// A block of rows is prepared once for a slab of columns; both are as large as caches and the number of threads allow.
+constexpr std::size_t block_columns_least = 8, slab_columns = 64, block_bytes = 360000;
+
+void project_q1_0_blocks(Pool &pool, const std::vector<Matrix> &matrices, const std::vector<Q8Column> &columns, float *y,
+                         std::size_t ldy) {
+    const Kernels &kernel = kernels();
+    const std::size_t k = matrices[0].columns, row_bytes = weight_bytes(WeightType::q1_0, k), n = columns.size();
+    const std::size_t rows = std::max<std::size_t>(block_bytes / row_bytes / 32 * 32, 32);
+    const std::vector<Piece> pieces = cut(matrices, rows);
+    const std::size_t slabs = (n + slab_columns - 1) / slab_columns;
+    pool.run(pieces.size() * slabs, [&](std::size_t task, std::size_t thread) {
+        const Piece &piece = pieces[task / slabs];
+        const std::size_t first = task % slabs * slab_columns;
+        const std::uint8_t *w = static_cast<const std::uint8_t *>(matrices[piece.index].data) + piece.begin * row_bytes;
+        kernel.q1_0_block(w, piece.end - piece.begin, k, columns.data() + first, std::min(slab_columns, n - first),
+                          y + first * ldy + piece.offset, ldy,
+                          pool.scratch(thread, kernel.q1_0_block_scratch(piece.end - piece.begin, k)));
+    });
+}
+
 // The activations are quantized once for all matrices. Pieces are whole groups of 32 rows, so that every instruction set
 // finds its rows side by side.
 void project_quantized(Pool &pool, const std::vector<Matrix> &matrices, const float *x, std::size_t n, float *y,
@@ -73,7 +93,7 @@ void project_quantized(Pool &pool, const std::vector<Matrix> &matrices, const fl
     const Kernels &kernel = kernels();
     const std::size_t k = matrices[0].columns, blocks = k / q8_0_values;
     // One buffer: scales, sums, then the values themselves.
-    float *d = pool.shared(n * (2 * blocks + k / 4));
+    float *d = pool.shared(Pool::Shared::activations, n * (2 * blocks + k / 4));
     std::int32_t *sum = reinterpret_cast<std::int32_t *>(d + n * blocks);
     std::int8_t *q = reinterpret_cast<std::int8_t *>(sum + n * blocks);
     std::vector<Q8Column> columns(n);
@@ -82,6 +102,10 @@ void project_quantized(Pool &pool, const std::vector<Matrix> &matrices, const fl
         kernel.quantize_q8(k, x + i * k, q + i * k, d + i * blocks, sum + i * blocks);
     };
     pool.run(n, quantize);
+    if (matrices[0].type == WeightType::q1_0 && n >= block_columns_least) {
+        project_q1_0_blocks(pool, matrices, columns, y, ldy);
+        return;
+    }
     const std::size_t row_bytes = weight_bytes(matrices[0].type, k);
     const std::size_t rows = n == 1 ? rows_a_piece(matrices, row_bytes, pool.threads()) / 32 * 32 : 32;
     const std::vector<Piece> pieces = cut(matrices, std::max<std::size_t>(rows, 32));

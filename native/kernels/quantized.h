@@ -26,6 +26,9 @@ void q1_0_rows(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8C
                std::size_t ldy);
 void q2_0_rows(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8Column *columns, std::size_t n, float *y,
                std::size_t ldy);
+void q1_0_block(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8Column *columns, std::size_t n, float *y,
+                std::size_t ldy, float *scratch);
+std::size_t q1_0_block_scratch(std::size_t rows, std::size_t k);
 }  // namespace portable
 
 namespace avx2 {
@@ -34,6 +37,9 @@ void q1_0_rows(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8C
                std::size_t ldy);
 void q2_0_rows(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8Column *columns, std::size_t n, float *y,
                std::size_t ldy);
+void q1_0_block(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8Column *columns, std::size_t n, float *y,
+                std::size_t ldy, float *scratch);
+std::size_t q1_0_block_scratch(std::size_t rows, std::size_t k);
 }  // namespace avx2
 
 namespace avx512 {
@@ -41,6 +47,9 @@ void q1_0_rows(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8C
                std::size_t ldy);
 void q2_0_rows(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8Column *columns, std::size_t n, float *y,
                std::size_t ldy);
+void q1_0_block(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8Column *columns, std::size_t n, float *y,
+                std::size_t ldy, float *scratch);
+std::size_t q1_0_block_scratch(std::size_t rows, std::size_t k);
 }  // namespace avx512
 
 }  // namespace bankml

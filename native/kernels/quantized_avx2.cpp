@@ -99,6 +99,13 @@ void q1_0_rows(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8C
     }
 }
 
+void q1_0_block(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8Column *columns, std::size_t n, float *y,
+                std::size_t ldy, float *) {
+    q1_0_rows(w, rows, k, columns, n, y, ldy);
+}
+
+std::size_t q1_0_block_scratch(std::size_t, std::size_t) { return 0; }
+
 void q2_0_rows(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8Column *columns, std::size_t n, float *y,
                std::size_t ldy) {
     const std::size_t blocks = k / q2_0_weights;

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "kernels/avx2.h"
+#include "kernels/cache_q8.h"
 #include "kernels/quantized.h"
 #include "kernels/vector_avx2.h"
 
@@ -141,12 +142,16 @@ const Kernels avx2_kernels = {
     .f16_block = f16_block,
     .quantize_q8 = avx2::quantize_q8,
     .q1_0_rows = avx2::q1_0_rows,
+    .q1_0_block = avx2::q1_0_block,
+    .q1_0_block_scratch = avx2::q1_0_block_scratch,
     .q2_0_rows = avx2::q2_0_rows,
     .rms_norm = avx2::rms_norm,
     .swiglu = avx2::swiglu,
     .add = avx2::add,
     .attend_cells = attend_cells,
     .attend_tile = attend_tile,
+    .hadamard = avx2::hadamard,
+    .attend_cells_q8 = avx2::attend_cells_q8,
 };
 
 }  // namespace bankml

@@ -5,14 +5,13 @@ import time
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 
-from engine_toys import ByteVocabulary, GreedySampler, ToyModel, ToyPieces, saying
-
 from bankml.api.exchange import Request
 from bankml.api.routes import Application
 from bankml.engine.completion import Engine
 from bankml.errors import ModelChanged, RequestError
 from bankml.library.resident import Library, Resident
 from bankml.receipt.receipt import Provenance, sha256_hex
+from tests.engine.engine_toys import ByteVocabulary, GreedySampler, ToyModel, ToyPieces, saying
 
 PROVENANCE = Provenance("bankml-native test", sha256_hex(b"weights"), "play")
 CHAT = "/v1/chat/completions"
@@ -44,7 +43,7 @@ def prompt(body):
     return SimpleNamespace(text="".join(f"Q:{m['content']}\n" for m in messages) + "A:" + prefill, prefill=prefill)
 
 
-def toy_resident(answer="Oslo.", model=None, sampler=lambda body: GreedySampler()):
+def toy_resident(answer="Oslo.", model=None, sampler=lambda body, chat=True: GreedySampler()):
     """`answer`: a text to say, or a function from the context's tokens to the next."""
     model = model or ToyModel(saying(answer) if isinstance(answer, str) else answer)
     return Resident(

@@ -9,9 +9,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import openai
 import pytest
-from api_toys import toy_application
 
 from bankml.api.exchange import Request
+from tests.api.api_toys import toy_application
 
 
 class SocketReply:

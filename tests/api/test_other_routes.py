@@ -1,11 +1,11 @@
 import json
 
 import pytest
-from api_toys import PROVENANCE, ToyModel, ask, toy_application, user
-from engine_toys import END, N_VOCAB
 
 from bankml import __version__
 from bankml.api.routes import ROUTES
+from tests.api.api_toys import PROVENANCE, ToyModel, ask, toy_application, user
+from tests.engine.engine_toys import END, N_VOCAB
 
 
 @pytest.fixture(params=["gateway", "engine"])
@@ -33,7 +33,7 @@ def test_no_other_answer_gives_a_path():
             if path == "/bankml":
                 continue
             for method in methods:
-                body = None if method == "GET" else {"content": "x", "tokens": [65], **user("Hi")}
+                body = None if method == "GET" else {"content": "x", "tokens": [65], "prompt": "A:", **user("Hi")}
                 reply = ask(toy_application(), path, body, method=method, address=address)
                 assert reply.status == 200, path
                 assert b"/models/" not in reply.body
@@ -111,7 +111,7 @@ def test_apply_template_is_the_prompt_that_is_completed(get):
 
 
 def test_unknown_paths_and_wrong_methods(get):
-    for path in ["/", "/v1", "/v1/models/", "/HEALTH", "/bankml/../bankml", "/completion"]:
+    for path in ["/", "/v1", "/v1/models/", "/HEALTH", "/bankml/../bankml", "/infill"]:
         reply = get(path)
         assert (reply.status, reply.error["type"], reply.error["code"]) == (404, "not_found_error", 404)
     for path, method, allow in [

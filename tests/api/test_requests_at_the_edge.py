@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 import pytest
-from api_toys import CHAT, ask, toy_application, user
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -12,6 +11,7 @@ from bankml.api.chat_request import MAX_TOKENS_FIELDS, REFUSED
 from bankml.api.json_in import MAX_DEPTH, read_json
 from bankml.api.json_out import written
 from bankml.errors import RequestError
+from tests.api.api_toys import CHAT, ask, toy_application, user
 
 RECORDED = json.loads((Path(__file__).parent.parent / "recordings" / "api" / "edge.json").read_text("utf-8"))
 

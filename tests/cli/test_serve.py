@@ -24,8 +24,8 @@ def house(tmp_path, monkeypatch):
     (tmp_path / "m.gguf.FORK.json").write_text(json.dumps(record))
     told = {}
 
-    def build_application(verified, n_ctx, threads):
-        told.update(verified=verified, n_ctx=n_ctx, threads=threads)
+    def build_application(verified, n_ctx, threads, slot_dir):
+        told.update(verified=verified, n_ctx=n_ctx, threads=threads, slot_dir=slot_dir)
         if n_ctx == 1:
             raise Refused("weights are Q8_0")
         return "the application"
@@ -70,6 +70,8 @@ def test_every_option_arrives(house, capfd):
         "2",
         "--fork",
         "m.gguf.FORK.json",
+        "--slot-dir",
+        ".",
     ]
     assert main(["serve", "m.gguf", "--native", *words]) == 0
     assert (house["n_ctx"], house["threads"], house["listen"], house["engine"]) == (
@@ -78,7 +80,13 @@ def test_every_option_arrives(house, capfd):
         ("::1", 7),
         ("localhost", 8),
     )
+    assert house["slot_dir"] == "."
     assert "http://[::1]:7/v1" in capfd.readouterr().err
+
+
+def test_a_slot_folder_that_is_none_is_told_before_the_file_is_hashed(house, capfd):
+    assert main(["serve", "m.gguf", "--native", "--slot-dir", "m.gguf"]) == 1
+    assert capfd.readouterr().err == "error: --slot-dir m.gguf is not a folder\n" and house == {}
 
 
 def test_nothing_is_served_that_is_not_pinned_or_not_played(house, tmp_path, capfd):

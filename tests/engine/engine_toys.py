@@ -2,6 +2,7 @@
 
 import codecs
 import hashlib
+import types
 
 import numpy as np
 
@@ -82,29 +83,51 @@ class GreedySampler:
         assert not np.isnan(logits).any(), "sampled without logits"
         return int(np.argmax(logits))
 
+    def probabilities(self, logits, token):
+        return None
+
+    settings = types.MappingProxyType({"temperature": 0.0})
+
 
 class ToyPieces:
     """The text room's TextStream, written plainly: keeps all text, releases what no stop string can still change."""
 
-    def __init__(self, stops=()):
+    def __init__(self, stops=(), chat=True):
+        self._chat = chat
         self._stops = [s for s in stops]
         self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
         self._held = ""
-        self.stopped = False
+        self.stop_word = None
+        self.released = self._partial = b""
+
+    @property
+    def stopped(self):
+        return self.stop_word is not None
+
+    @property
+    def whole(self):
+        return not self._partial
 
     def push(self, data):
+        text = self._push(data)
+        self.released = text.encode()
+        return text
+
+    def _push(self, data):
         text = self._decode(data)
+        self._partial = self._partial + data if not text else b""
         if not text:
             return ""
         self._held += text
-        found = [at for at in (self._held.find(s) for s in self._stops) if at >= 0]
+        found = [(at, s) for at, s in ((self._held.find(s), s) for s in self._stops) if at >= 0]
         if found:
-            self.stopped = True
-            out, self._held = self._held[: min(found)], ""
+            at, self.stop_word = min(found)
+            out, self._held = self._held[:at], ""
             return out
         keep = max((n for s in self._stops for n in range(len(s)) if n and self._held.endswith(s[:n])), default=0)
         out, self._held = self._held[: len(self._held) - keep], self._held[len(self._held) - keep :]
         return out
 
     def finish(self):
-        return self._held
+        self.released, text = self._held.encode(), self._held
+        return text + ("" if self._chat or self.whole else "\ufffd")

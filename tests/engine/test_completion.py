@@ -1,5 +1,4 @@
 import pytest
-from engine_toys import END, ByteVocabulary, GreedySampler, ToyModel, ToyPieces, hashing, saying
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -7,6 +6,7 @@ from bankml.engine.completion import MICRO_BATCH, Engine, Job, complete
 from bankml.engine.queue import Cancelled
 from bankml.engine.slot import Slot
 from bankml.errors import ContextExceeded
+from tests.engine.engine_toys import END, ByteVocabulary, GreedySampler, ToyModel, ToyPieces, hashing, saying
 
 
 def run(job, model, slot=None, sampler=None, stops=(), **more):

@@ -1,8 +1,6 @@
-"""Every quantizer and dequantizer against the reference build, bit for bit. BANKML_ORACLE names its folder."""
+"""Every quantizer and dequantizer against the reference build, bit for bit."""
 
 import ctypes
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,18 +8,15 @@ import pytest
 from bankml.gguf.block_types import BF16, BLOCK_TYPES, F16, Q1_0, Q2_0, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0
 from bankml.gguf.dequantize import dequantize
 from bankml.gguf.quantize import quantize, to_f16
+from tests import oracle
 
 pytestmark = pytest.mark.oracle
 BLOCKS = 4096
-FOLDER = Path(os.environ.get("BANKML_ORACLE", Path(__file__).parents[2] / "oracle" / "bin"))
 
 
 @pytest.fixture(scope="module")
 def ggml():
-    path = FOLDER / "libggml-base.so"
-    if not path.exists():
-        pytest.skip(f"no {path}: run `make oracle`, or set BANKML_ORACLE")
-    return ctypes.CDLL(str(path))
+    return ctypes.CDLL(str(oracle.find("libggml-base.so")))
 
 
 def random_floats(n):

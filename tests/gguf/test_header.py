@@ -1,12 +1,12 @@
 import math
 import struct
 
+import gguf as second_opinion
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import gguf as second_opinion
 from bankml.errors import BankmlError
 from bankml.gguf.block_types import BLOCK_TYPES, F16, F32, Q2_0, Q8_0
 from bankml.gguf.header import BadHeader, read_header, shown

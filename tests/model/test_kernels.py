@@ -99,7 +99,9 @@ def widened(kind, rows, k, blocks):
 
 
 @settings(deadline=None, max_examples=60)
-@given(st.sampled_from([Q1_0, Q2_0]), st.integers(1, 70), st.integers(1, 5), st.integers(1, 11), st.integers(0, 2**32 - 1))
+@given(
+    st.sampled_from([Q1_0, Q2_0]), st.integers(1, 70), st.integers(1, 5), st.integers(1, 11), st.integers(0, 2**32 - 1)
+)
 def test_quantized_products(kind, rows, groups, columns, seed):
     rng = np.random.default_rng(seed)
     k = groups * 128

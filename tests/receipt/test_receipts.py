@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from bankml import __version__
 from bankml.receipt.check import check
+from bankml.receipt.raw import raw_value
 from bankml.receipt.receipt import Provenance, Tally
 
 PROVENANCE = Provenance("engine 1", "ab" * 32, "play")
@@ -97,3 +98,49 @@ def test_what_is_no_answer(answer, problem):
 @given(st.binary() | st.text('{}[]":,data \n', max_size=60).map(str.encode))
 def test_no_answer_breaks_the_check(answer):
     assert not check(b"request", answer).ok
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=6),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from('ab"\\{,'), inner, max_size=3),
+    max_leaves=12,
+)
+
+
+@given(st.data(), JSON, st.sampled_from([None, 1]), st.sampled_from([(",", ":"), (", ", ": "), (" ,\t", " : ")]))
+def test_a_values_own_characters_are_found(data, value, indent, separators):
+    path, inside = [], value
+    while isinstance(inside, (list, dict)) and inside and data.draw(st.booleans()):
+        keys = list(inside) if isinstance(inside, dict) else range(len(inside))
+        path.append(data.draw(st.sampled_from(keys)))
+        inside = inside[path[-1]]
+    text = json.dumps(value, indent=indent, separators=separators)
+    found = raw_value(f" {text}\n", tuple(path))
+    assert found in text and json.loads(found) == inside
+    assert raw_value(text, (*path, "no such key")) is None and raw_value(text, (*path, 99)) is None
+
+
+def test_of_a_repeated_key_the_last_value_is_found():
+    assert raw_value('{"a": 1, "a": [2.50 , 3]}', ("a",)) == "[2.50 , 3]"
+
+
+def with_entries(entries, receipt):
+    """A whole answer whose array is written as `entries` has it."""
+    head = '{"choices": [{"message": {"content": "Oslo"}, "logprobs": {"content": ' + entries
+    return (head + '}}], "bankml_receipt": ' + json.dumps(receipt) + "}").encode()
+
+
+def test_probabilities_are_hashed_as_they_are_written():
+    tally = Tally(PROVENANCE, b"request", 0.0)
+    tally.text("Oslo")
+    tally.logprobs(b'{"logprob": -1.50}')
+    tally.logprobs(b'{"logprob": -2}')
+    receipt = tally.receipt(1, 1)
+    assert receipt["logprobs_sha256"] == sha256(b'[{"logprob": -1.50}, {"logprob": -2}]')
+    assert list(receipt)[-3:] == ["request_sha256", "logprobs_sha256", "signed"]
+    assert check(b"request", with_entries('[{"logprob": -1.50}, {"logprob": -2}]', receipt)).ok
+    for other in ('[{"logprob": -1.5}, {"logprob": -2}]', '[{"logprob": -1.50},{"logprob": -2}]', "[]", "null"):
+        problems = check(b"request", with_entries(other, receipt)).problems
+        assert [problem.split()[0] for problem in problems] == ["logprobs_sha256"]
+    bare = receipt_for(b"request", "Oslo")
+    assert [p.split()[2] for p in check(b"request", with_entries("[{}]", bare)).problems] == ["None,"]

@@ -10,12 +10,12 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-import libstdcxx
 import numpy as np
-from cases import Case
 
 from bankml import _native
 from bankml.sampling.parameters import SamplingParams
+from tests.sampling import libstdcxx
+from tests.sampling.cases import Case
 
 F = np.float32
 D = np.float64

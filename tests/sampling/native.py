@@ -1,10 +1,9 @@
 """bankML's chain for a Case, whose DRY breakers are given as tokens."""
 
-from cases import Case
-
 from bankml import _native
 from bankml.sampling.chain import Sampler
 from bankml.sampling.lexicon import Lexicon
+from tests.sampling.cases import Case
 
 
 class TokenBreakers(Lexicon):

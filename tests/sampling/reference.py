@@ -1,7 +1,6 @@
 """llama.cpp's own samplers through ctypes, for the tests marked `oracle` and for scripts/record_sampling.py."""
 
 import ctypes
-import os
 from collections.abc import Sequence
 from ctypes import (
     CFUNCTYPE,
@@ -23,8 +22,8 @@ from pathlib import Path
 import numpy as np
 
 from bankml.sampling.parameters import SamplingParams
+from tests import oracle
 
-LIBRARY = Path(os.environ.get("BANKML_ORACLE_LIB_DIR", Path(__file__).parents[2] / "oracle" / "bin")) / "libllama.so"
 MIROSTAT_M = 100  # what llama-server gives mirostat
 
 
@@ -66,7 +65,7 @@ _INIT = {
 
 
 def load() -> ctypes.CDLL:
-    lib = ctypes.CDLL(str(LIBRARY))
+    lib = ctypes.CDLL(str(oracle.find("libllama.so")))
     lib.llama_sampler_chain_init.argtypes = [ChainParams]
     lib.llama_sampler_chain_init.restype = c_void_p
     lib.llama_sampler_chain_add.argtypes = [c_void_p, c_void_p]

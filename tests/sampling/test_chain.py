@@ -135,7 +135,7 @@ def test_the_generator_of_each_sampler_starts_from_the_seed() -> None:
 def test_probabilities_the_chain_left() -> None:
     sampler = Sampler(replace(PLAIN, top_k=4), LEXICON)
     token = sampler.sample(logits())
-    probs = chain_probs(sampler, token, 10)
+    probs = chain_probs(sampler.native, token, 10)
     assert len(probs.top) == 4
     assert dict(probs.top)[token] == probs.value
     assert sum(p for _, p in probs.top) == pytest.approx(1.0)

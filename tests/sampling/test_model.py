@@ -1,15 +1,14 @@
 """The native chain against a plain Python model of it, over random logits and parameters, ties included."""
 
-import cases
-import libstdcxx
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from model_chain import ModelChain
-from native import sampler
 
 from bankml.sampling.logprobs import token_probs
+from tests.sampling import cases, libstdcxx
+from tests.sampling.model_chain import ModelChain
+from tests.sampling.native import sampler
 
 SIZES = st.sampled_from([1, 2, 3, 16, 17, 40, 129, 200])
 SEEDS = st.integers(0, 2**32 - 1)
@@ -68,7 +67,7 @@ def test_token_probabilities(n: int, seed: int) -> None:
     order = list(range(n))
     libstdcxx.partial_sort(order, min(n_top, n), lambda a, b: bool(row[a] > row[b]))
     assert [token for token, _ in probs.top] == order[:n_top]
-    from model_chain import F, expf, logf
+    from tests.sampling.model_chain import F, expf, logf
 
     shares = [expf(row[token] - row.max()) for token in order]
     total = F(0)

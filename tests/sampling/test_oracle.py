@@ -1,15 +1,13 @@
 """Every sampler alone and together against llama.cpp's own code: the same tokens, and the same bits left behind."""
 
-import cases
 import numpy as np
 import pytest
-from native import sampler
-from reference import LIBRARY, ReferenceSampler, load
 
-pytestmark = [
-    pytest.mark.oracle,
-    pytest.mark.skipif(not LIBRARY.exists(), reason=f"no reference build: {LIBRARY}"),
-]
+from tests.sampling import cases
+from tests.sampling.native import sampler
+from tests.sampling.reference import ReferenceSampler, load
+
+pytestmark = pytest.mark.oracle
 
 SIZES = (1, 2, 3, 17, 100, 128, 129, 500, 1024, 1025, 3000)
 LARGE = 151_669

@@ -3,19 +3,16 @@
 import random
 from dataclasses import replace
 
-import cases
 import gguf
 import numpy as np
 import pytest
-from reference import LIBRARY, ReferenceVocabulary, load
 
 from bankml.sampling.chain import Sampler
 from bankml.sampling.lexicon import Lexicon
+from tests.sampling import cases
+from tests.sampling.reference import ReferenceVocabulary, load
 
-pytestmark = [
-    pytest.mark.oracle,
-    pytest.mark.skipif(not LIBRARY.exists(), reason=f"no reference build: {LIBRARY}"),
-]
+pytestmark = pytest.mark.oracle
 
 WORDS = [
     " the",

@@ -4,11 +4,11 @@ import json
 
 import numpy as np
 import pytest
-from cases import Case
-from native import sampler
 
 from bankml.sampling.parameters import SamplingParams
-from recordings import FILE, checksum
+from tests.sampling.cases import Case
+from tests.sampling.native import sampler
+from tests.sampling.recordings import FILE, checksum
 
 RECORDED = json.loads(FILE.read_text())
 

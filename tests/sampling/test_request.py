@@ -73,7 +73,7 @@ BREAKERS = "Error: dry_sequence_breakers must be a non-empty array of strings"
         ("dry_penalty_last_n", "-5", COUNT + "-5"),
         ("dry_allowed_length", "2147483648", COUNT + "2147483648"),
         ("min_keep", "-1", COUNT + "-1"),
-        ("n_probs", "-1", COUNT + "-1"),
+        ("n_probs", "-1", "Value must be between 0 <= value <= 1000, but got -1"),
         ("seed", "-2", SEED + "-2"),
         ("seed", "4294967296", SEED + "4294967296"),
         ("top_k", "5000000000", "Value must be between -2147483648 <= value <= 2147483647, but got 5000000000"),

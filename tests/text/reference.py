@@ -1,24 +1,9 @@
-"""The reference's own tokenizer, through ctypes: for tests marked `oracle` and for making recordings.
-
-The folder of the reference build is $BANKML_ORACLE, or `oracle` in the repository.
-"""
+"""The reference's own tokenizer, through ctypes: for tests marked `oracle` and for making recordings."""
 
 import ctypes
-import os
 from pathlib import Path
 
-import pytest
-
-ROOT = Path(__file__).resolve().parents[2]
-
-
-def build_folder() -> Path:
-    """The folder that has libllama.so and llama-server; skips the test where there is none."""
-    folder = Path(os.environ.get("BANKML_ORACLE", ROOT / "oracle"))
-    found = next(iter(sorted(folder.rglob("libllama.so"))), None) if folder.is_dir() else None
-    if found is None:
-        pytest.skip(f"no reference build in {folder}")
-    return found.parent
+from tests import oracle
 
 
 class ModelParams(ctypes.Structure):
@@ -43,7 +28,7 @@ class ReferenceTokenizer:
     """`llama_tokenize` and its companions on the vocabulary of a GGUF file."""
 
     def __init__(self, path: Path | str) -> None:
-        self._lib = lib = ctypes.CDLL(str(build_folder() / "libllama.so"))
+        self._lib = lib = ctypes.CDLL(str(oracle.find("libllama.so")))
         quiet = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)
         self._quiet = quiet(lambda level, text, data: None)
         lib.llama_log_set(self._quiet, None)

@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """Random texts that look for trouble: every plane, marks, runs of white space, contractions, special tokens, bad bytes."""
 
 import random

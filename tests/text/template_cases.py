@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """Small templates of our own, and conversations: what llama-server makes of them is recorded in tests/recordings/text."""
 
 from typing import Any

@@ -1,16 +1,20 @@
 """`POST /v1/chat/completions`: from a request's bytes to an answer with a receipt."""
 
+from dataclasses import replace
+from functools import partial
+
+from bankml.api.answering import Generation, Writer, respond
 from bankml.api.chat_request import ChatRequest, read_chat
 from bankml.api.content_steps import content_steps
+from bankml.api.ending import stop_word_tokens
 from bankml.api.exchange import LogLine, Reply, Request
-from bankml.api.openai import Head, StreamWriter, WholeWriter, Writer
-from bankml.engine.completion import Job, Step, complete, fits
-from bankml.engine.queue import Cancelled
+from bankml.api.logprobs import Logprobs
+from bankml.api.openai import Head, StreamWriter, WholeWriter
+from bankml.engine.completion import Job
+from bankml.engine.parts import TextPieces
+from bankml.grammar.constraint import Constraint
 from bankml.library.resident import Library, Resident
 from bankml.receipt.receipt import Tally
-
-CLIENT_LEFT = 499
-"""The status a log line gives a request whose client hung up, as nginx does; it is never sent."""
 
 
 def chat_completions(library: Library, request: Request, reply: Reply) -> LogLine:
@@ -18,42 +22,28 @@ def chat_completions(library: Library, request: Request, reply: Reply) -> LogLin
     chat = read_chat(request.body)
     resident = library.resolve(chat.model)
     prompt = resident.prompt(chat.body)
-    tokens = resident.tokens.encode(prompt.text)
-    sampler = resident.sampler(chat.body)
-    wanted = resident.constraint(chat.body)
-    content = wanted and wanted.content()
-    if wanted:
-        sampler = resident.held(sampler, wanted)
-    fits(len(tokens), resident.n_ctx)
+    job = Job(resident.tokens.encode(prompt.text), chat.max_tokens, chat.cache_prompt)
+    pieces = resident.text_pieces(chat.stop)
+    sampler, wanted = resident.sampler(chat.body), resident.constraint(chat.body)
+    if wanted is None:
+        generation = Generation(job, sampler, pieces, prompt.prefill)
+    else:
+        generation = _held(Generation(job, resident.held(sampler, wanted), pieces, prompt.prefill), wanted, chat.stream)
     tally = Tally(resident.provenance, request.body, request.arrived)
-    writer = _writer(chat, resident, reply)
-    last: Step | None = None
-    try:
-        with resident.engine.queue.turn(reply.cancelled):
-            resident.check_unchanged()
-            tally.text(writer.begin(content.push("") if content else prompt.prefill))
-            job = Job(tokens, chat.max_tokens, chat.cache_prompt)
-            pieces = resident.text_pieces(chat.stop)
-            steps = complete(job, resident.engine, sampler, pieces, cancelled=reply.cancelled)
-            for step in content_steps(steps, content, chat.stream) if content else steps:
-                last = step
-                tally.token()
-                tally.text(step.text)
-                writer.step(step)
-        assert last is not None  # complete() yields at least one Step or raises
-        writer.end(last, tally.receipt(last.progress.prompt_tokens, last.progress.completion_tokens))
-    except Cancelled:
-        writer.abandon()
-        return _log(CLIENT_LEFT, len(tokens), last, "cancelled")
-    return _log(200, len(tokens), last, last.finish or "")
+    writer = _writer(chat, resident, reply, Logprobs(resident.tokens.piece, tally), pieces)
+    return respond(generation, resident, tally, writer, reply)
 
 
-def _writer(chat: ChatRequest, resident: Resident, reply: Reply) -> Writer:
+def _held(generation: Generation, wanted: Constraint, streamed: bool) -> Generation:
+    content = wanted.content()
+    if content is None:
+        return generation
+    told = partial(content_steps, content=content, streamed=streamed)
+    return replace(generation, prefill=content.push(""), told=told)
+
+
+def _writer(chat: ChatRequest, resident: Resident, reply: Reply, logprobs: Logprobs, pieces: TextPieces) -> Writer:
     head = Head(resident.name)
-    return StreamWriter(head, reply, chat.include_usage) if chat.stream else WholeWriter(head, reply)
-
-
-def _log(status: int, prompt_tokens: int, last: Step | None, note: str) -> LogLine:
-    if last is None:
-        return LogLine(status, prompt_tokens, note=note)
-    return LogLine(status, prompt_tokens, last.progress.cached_tokens, last.progress.completion_tokens, note)
+    if chat.stream:
+        return StreamWriter(head, reply, logprobs, chat.include_usage)
+    return WholeWriter(head, reply, logprobs, lambda last: stop_word_tokens(last, pieces, resident.tokens))

@@ -16,7 +16,9 @@ from bankml.errors import RequestError
 MAX_TOKENS_FIELDS = ("n_predict", "max_completion_tokens", "max_tokens")
 """The same limit by three names; the first that is there counts, as in llama-server."""
 
-REFUSED: dict[str, tuple[tuple[object, ...], str]] = {
+Unplayed = Mapping[str, tuple[tuple[object, ...], str]]
+
+REFUSED: Unplayed = {
     "functions": (([],), "functions are not supported"),
     "function_call": (("none", "auto"), "functions are not supported"),
     "lora": (([],), "LoRA adapters are not supported"),
@@ -60,10 +62,7 @@ def read_chat(body: bytes) -> ChatRequest:
 def chat_request(body: Mapping[str, Any]) -> ChatRequest:
     """The request in `body`, an object already."""
     _response_format(body)
-    for name, (harmless, why) in REFUSED.items():
-        value = body.get(name)
-        if value is not None and not any(type(value) is type(one) and value == one for one in harmless):
-            raise fields.refuse(name, f"{why} (got {fields.shown(value)})")
+    refuse_unplayed(body, REFUSED)
     fields.integer(body, ("n_cmpl", "n"), 1, 1, 1)
     fields.string(body, "grammar")
     return ChatRequest(
@@ -77,6 +76,14 @@ def chat_request(body: Mapping[str, Any]) -> ChatRequest:
         stop=stop_strings(body),
         cache_prompt=fields.boolean(body, "cache_prompt", True),
     )
+
+
+def refuse_unplayed(body: Mapping[str, Any], table: Unplayed) -> None:
+    """Raises RequestError for a field of `table` that has another than its harmless values."""
+    for name, (harmless, why) in table.items():
+        value = body.get(name)
+        if value is not None and not any(type(value) is type(one) and value == one for one in harmless):
+            raise fields.refuse(name, f"{why} (got {fields.shown(value)})")
 
 
 def stop_strings(body: Mapping[str, Any]) -> tuple[str, ...]:

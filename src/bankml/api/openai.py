@@ -3,15 +3,16 @@
 import secrets
 import string
 import time
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from bankml import __version__
+from bankml.api.answering import Receipt
 from bankml.api.exchange import EVENT_STREAM, Reply
 from bankml.api.json_out import DONE, event, written
+from bankml.api.logprobs import Logprobs, without_stop_word
 from bankml.api.refusals import error_object
-from bankml.engine.completion import Finish, Progress, Step
+from bankml.engine.completion import Entry, Finish, Progress, Step
 from bankml.engine.queue import Cancelled
 from bankml.errors import Busy
 from bankml.receipt.check import RECEIPT_KEY
@@ -74,90 +75,98 @@ def _rate(count: int, ms: float) -> float | None:
     return count * 1000 / ms if count > 0 and ms > 0 else None
 
 
-def _gone(reply: Reply) -> None:
+def gone(reply: Reply) -> None:
+    """Answers a request that nobody waits for any more, or that a stopping server will not get to."""
     error = Busy("the server is stopping, or the client hung up; this request was not answered")
     reply.whole(error.status, written(error_object(error)))
-
-
-class Writer(Protocol):
-    """Where the Steps of one answer go. `step` and `end` raise Cancelled when nobody reads any more."""
-
-    def begin(self, prefill: str) -> str:
-        """The conversation brought the answer's beginning along; returns how much of it is sent with the answer."""
-
-    def step(self, step: Step) -> None: ...
-
-    def end(self, last: Step, receipt: Mapping[str, object]) -> None: ...
-
-    def abandon(self) -> None:
-        """There will be no answer: the client left (and reads nothing) or the server is stopping. A stream that has
-        begun just breaks off, so that nobody takes it for complete."""
 
 
 class WholeWriter:
     """The answer as one object, when it is complete."""
 
-    def __init__(self, head: Head, reply: Reply) -> None:
+    def __init__(self, head: Head, reply: Reply, logprobs: Logprobs, stop_tokens: Callable[[Step], int]) -> None:
+        """`stop_tokens` counts the tokens of the stop string with which the answer's last Step ended, 0 without one."""
         self._head = head
         self._reply = reply
+        self._logprobs = logprobs
+        self._stop_tokens = stop_tokens
         self._text: list[str] = []
+        self._entries: list[Entry] = []
 
-    def begin(self, prefill: str) -> str:
+    def begin(self, prefill: str) -> None:
         self._text.append(prefill)
-        return prefill
 
     def step(self, step: Step) -> None:
         self._text.append(step.text)
+        if step.entry is not None:
+            self._entries.append(step.entry)
 
-    def end(self, last: Step, receipt: Mapping[str, object]) -> None:
+    def end(self, last: Step, receipt: Receipt) -> None:
         message = {"role": "assistant", "content": "".join(self._text)}
         choice: Json = {"finish_reason": last.finish, "index": 0, "message": message}
+        entries = without_stop_word(self._entries, self._stop_tokens(last))
+        if entries:
+            choice["logprobs"] = {"content": self._logprobs.array(entries)}
         answer = self._head.around([choice], "chat.completion")
-        answer |= {"usage": usage(last.progress), "timings": timings(last.progress), RECEIPT_KEY: receipt}
+        answer |= {"usage": usage(last.progress), "timings": timings(last.progress), RECEIPT_KEY: receipt()}
         self._reply.whole(200, written(answer))
 
     def abandon(self) -> None:
-        _gone(self._reply)
+        gone(self._reply)
 
 
 class StreamWriter:
     """The answer as server-sent events, a chunk for every Step that released text.
 
-    A plain stream has no role delta. The last chunk has the usage and the timings: the one with the finish reason, or,
-    with `stream_options.include_usage`, the one without choices that OpenAI puts after it. Then the receipt, [DONE].
+    A plain stream has no role delta. When probabilities are asked for, the first token's chunk has one before it, and
+    each chunk has its token's entry; as in llama-server, a token that releases no text has neither chunk nor entry,
+    unless it is the first. What the conversation brought along comes with the first text. The last chunk has the usage
+    and the timings: the one with the finish reason, or, with `stream_options.include_usage`, the one without choices
+    that OpenAI puts after it. Then the receipt, [DONE].
     """
 
-    def __init__(self, head: Head, reply: Reply, include_usage: bool) -> None:
+    def __init__(self, head: Head, reply: Reply, logprobs: Logprobs, include_usage: bool) -> None:
         self._head = head
         self._reply = reply
+        self._logprobs = logprobs
         self._include_usage = include_usage
         self._started = False
+        self._prefill = ""
 
-    def begin(self, prefill: str) -> str:
-        """Nothing: as in llama-server, a stream has only what is new."""
-        return ""
+    def begin(self, prefill: str) -> None:
+        self._prefill = prefill
 
     def step(self, step: Step) -> None:
         if not self._started:
             self._started = True
             self._reply.start(200, EVENT_STREAM)
-        if step.text:
-            self._send(event(self._chunk([self._choice({"content": step.text}, None)])))
+        first = step.entry is not None and step.progress.completion_tokens == 1
+        deltas: list[Json] = [{"role": "assistant", "content": None}] if first else []
+        # Text that only the end of the answer released has a chunk without an entry.
+        entry = step.entry if step.entry and (first or step.entry.released or self._prefill) else None
+        if step.text or (self._prefill and (step.entry is not None or step.finish is not None)):
+            deltas.append({"content": self._prefill + step.text})
+            self._prefill = ""
+        for delta in deltas:
+            choice = self._choice(delta, None)
+            if delta is deltas[-1] and entry is not None:
+                choice["logprobs"] = {"content": self._logprobs.array([entry])}
+            self._send(event(self._chunk([choice])))
 
-    def end(self, last: Step, receipt: Mapping[str, object]) -> None:
+    def end(self, last: Step, receipt: Receipt) -> None:
         ending = [self._chunk([self._choice({}, last.finish)])]
         if self._include_usage:
             ending.append(self._chunk([]))
         ending[-1] |= {"usage": usage(last.progress), "timings": timings(last.progress)}
         for chunk in ending:
             self._send(event(chunk))
-        self._send(event({RECEIPT_KEY: receipt}))
+        self._send(event({RECEIPT_KEY: receipt()}))
         self._send(DONE)
         self._reply.finish()
 
     def abandon(self) -> None:
         if not self._started:
-            _gone(self._reply)
+            gone(self._reply)
 
     def _choice(self, delta: Json, finish: Finish | None) -> Json:
         return {"finish_reason": finish, "index": 0, "delta": delta}

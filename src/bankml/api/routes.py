@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Literal
 
 from bankml.api import llama_server, status
 from bankml.api.chat import chat_completions
+from bankml.api.completion import completion
 from bankml.api.exchange import JSON, Headers, LogLine, Reply, Request
 from bankml.api.json_out import event, written
 from bankml.api.refusals import error_object
+from bankml.api.slots import PREFIX, slot_action, slots
+from bankml.engine.slot_folder import SlotFolder
 from bankml.errors import BankmlError, MethodNotAllowed, NotFound
 from bankml.library.resident import Library
 
@@ -51,6 +54,8 @@ BOTH: Mapping[str, Mapping[str, Handler]] = {
     "/props": {"GET": looking(llama_server.props)},
     "/models": {"GET": looking(llama_server.models)},
     "/v1/models": {"GET": looking(llama_server.models)},
+    "/completion": {"POST": completion},
+    "/completions": {"POST": completion},
     "/chat/completions": {"POST": chat_completions},
     "/v1/chat/completions": {"POST": chat_completions},
     "/tokenize": {"POST": working(llama_server.tokenize)},
@@ -59,12 +64,25 @@ BOTH: Mapping[str, Mapping[str, Handler]] = {
 }
 """What both addresses answer. A path that answers GET answers HEAD."""
 
-ROUTES: Mapping[Literal["gateway", "engine"], Mapping[str, Mapping[str, Handler]]] = {"gateway": BOTH, "engine": BOTH}
+ENGINE: Mapping[str, Mapping[str, Handler]] = {"/slots": {"GET": slots}}
+"""What the engine address alone answers, besides the slots' own paths."""
+
+ROUTES: Mapping[Literal["gateway", "engine"], Mapping[str, Mapping[str, Handler]]] = {
+    "gateway": BOTH,
+    "engine": {**BOTH, **ENGINE},
+}
 
 
-def find(request: Request) -> Handler:
+def methods_of(request: Request, slot_folder: SlotFolder | None) -> Mapping[str, Handler] | None:
+    """What the path of a request answers, by method; None where there is nothing."""
+    if request.address == "engine" and request.path.startswith(PREFIX):
+        return {"POST": slot_action(slot_folder)}
+    return ROUTES[request.address].get(request.path)
+
+
+def find(request: Request, slot_folder: SlotFolder | None = None) -> Handler:
     """The handler of a request. Raises NotFound or MethodNotAllowed."""
-    methods = ROUTES[request.address].get(request.path)
+    methods = methods_of(request, slot_folder)
     if methods is None:
         raise NotFound("there is nothing at this path; GET /bankml says what this server is")
     handler = methods.get("GET" if request.method == "HEAD" else request.method)
@@ -101,27 +119,32 @@ class Started:
         return self.reply.cancelled()
 
 
-def build_application(verified: "Verified", n_ctx: int, threads: int | None = None) -> "Application":
+def build_application(
+    verified: "Verified", n_ctx: int, threads: int | None = None, slot_dir: str | None = None
+) -> "Application":
     """The application that answers with the verified file, loaded with a context of `n_ctx` tokens.
 
-    Raises Refused for a model that is not played.
+    `slot_dir` is the folder of slot files; None: there are none. Raises Refused for a model that is not played,
+    UsageError for a folder that is none.
     """
     from bankml.library.load import load
 
-    return Application(Library(load(verified, n_ctx, threads)))
+    slot_folder = None if slot_dir is None else SlotFolder(slot_dir)
+    return Application(Library(load(verified, n_ctx, threads)), slot_folder)
 
 
 class Application:
     """Answers requests with the models of `library`; any number of threads may call it."""
 
-    def __init__(self, library: Library) -> None:
+    def __init__(self, library: Library, slot_folder: SlotFolder | None = None) -> None:
         self._library = library
+        self._slot_folder = slot_folder
 
     def answer(self, request: Request, reply: Reply) -> LogLine:
         """Answers `request` through `reply`. Whatever goes wrong becomes an answer, or an event once one has begun."""
         outgoing = Started(reply)
         try:
-            return find(request)(self._library, request, outgoing)
+            return find(request, self._slot_folder)(self._library, request, outgoing)
         except BankmlError as error:
             return self._refuse(error, request, outgoing)
         except Exception as error:
@@ -137,6 +160,6 @@ class Application:
             return LogLine(200, note=f"broken off: {error.kind}")
         headers: Headers = ()
         if isinstance(error, MethodNotAllowed):
-            headers = (("Allow", ", ".join(allowed(ROUTES[request.address][request.path]))),)
+            headers = (("Allow", ", ".join(allowed(methods_of(request, self._slot_folder) or {}))),)
         outgoing.whole(error.status, written(body), JSON, headers)
         return LogLine(error.status, note=error.kind)

@@ -96,11 +96,13 @@ def _serve_commands(command: Command) -> None:
     serve.add_argument("--fork", metavar="FORK.json", help="the file of records (default: FILE.FORK.json)")
     serve.add_argument("--native", action="store_true", help="answer from bankML's own forward pass")
     serve.add_argument("--spawn", metavar="LLAMA_SERVER", help=argparse.SUPPRESS)
+    serve.add_argument("--slot-dir", metavar="DIR", help="the folder of saved slots")
     _addresses(serve)
     serve.add_argument("--upstream", metavar="HOST:PORT", help=f"where llama-server's endpoints answer ({UPSTREAM})")
 
     demo = command("demo", "serve", "fetch a small model, verify it and serve it", "demo")
     demo.add_argument("--dir", metavar="DIR", help="where the model is kept (default: $XDG_DATA_HOME/bankml/demo)")
+    demo.set_defaults(slot_dir=None)
     demo.add_argument("--no-serve", action="store_true", help="only make the model file ready")
     _addresses(demo)
     demo.add_argument("--upstream", metavar="HOST:PORT", help=f"where llama-server's endpoints answer ({UPSTREAM})")

@@ -54,7 +54,9 @@ def _serve(arguments: Namespace, file: str, fork: str, listen: Address, engine: 
     from bankml.gateway.server import serve as run
 
     with about(file):
-        application = build_application(verified, n_ctx=arguments.ctx, threads=arguments.threads)
+        application = build_application(
+            verified, n_ctx=arguments.ctx, threads=arguments.threads, slot_dir=arguments.slot_dir
+        )
 
     def announce(_: object) -> None:
         here = shown_address(listen)
@@ -73,6 +75,8 @@ def _checked(arguments: Namespace) -> tuple[Address, Address]:
         _in_range("--threads", arguments.threads, MAX_THREADS)
     listen = parse_address("--listen", arguments.listen)
     engine = parse_address("--upstream", arguments.upstream or UPSTREAM)
+    if arguments.slot_dir is not None and not os.path.isdir(arguments.slot_dir):
+        raise UsageError(f"--slot-dir {arguments.slot_dir} is not a folder")
     if listen == engine:
         raise UsageError(f"--listen and --upstream are both {shown_address(listen)}: give them different ports")
     return listen, engine

@@ -7,9 +7,11 @@ from typing import Literal
 
 from bankml import __version__
 from bankml.engine.parts import ForwardPass, TextPieces, TokenSampler, Vocabulary
+from bankml.engine.prompt_cache import PromptCache, change_over
 from bankml.engine.queue import Cancelled, FifoLock
 from bankml.engine.slot import Slot
-from bankml.errors import ContextExceeded
+from bankml.errors import ContextExceeded, RequestError
+from bankml.sampling.logprobs import TokenProbs
 
 ENGINE = f"bankml-native {__version__}"
 """The engine's name, as receipts give it: the arithmetic is this project's own forward pass."""
@@ -26,13 +28,15 @@ Finish = Literal["stop", "length"]
 class Engine:
     """What computes: a model, the tokens its cache holds, the pieces of its vocabulary, and the line before them.
 
-    Whoever computes holds the turn of `queue`.
+    `prompt_cache` keeps what other conversations left in the slot; None: nothing does. Whoever computes holds the turn
+    of `queue`.
     """
 
     model: ForwardPass
     vocabulary: Vocabulary
     slot: Slot = field(default_factory=Slot)
     queue: FifoLock = field(default_factory=FifoLock)
+    prompt_cache: PromptCache | None = None
 
 
 @dataclass(frozen=True)
@@ -77,17 +81,39 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
+class Entry:
+    """What is reported with a token when probabilities are asked for.
+
+    `released` are the bytes of the text released since the entry before, none while a stop string may be forming. They
+    end with a whole character, but bytes that are no UTF-8 may stand in them.
+    """
+
+    probs: TokenProbs
+    released: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
-    """One token of the answer: the text it released (often none, or that of several); on the last, the reason."""
+    """One token of the answer: the text it released (often none, or that of several); on the last, the reason.
+
+    `entry` is there when probabilities are asked for and the text so far does not end within a character. What was held
+    for a stop string is in it when the token that ends a generation releases it, not when a limit does.
+    """
 
     token: int
     text: str
     finish: Finish | None
     progress: Progress
+    entry: Entry | None = None
 
 
 def fits(n_prompt_tokens: int, n_ctx: int) -> None:
-    """Raises ContextExceeded, in llama-server's words, unless the prompt leaves room for one token."""
+    """Raises ContextExceeded, in llama-server's words, unless the prompt leaves room for one token.
+
+    A prompt of no tokens gives no logits to draw from and is a RequestError.
+    """
+    if n_prompt_tokens == 0:
+        raise RequestError("the prompt is empty: there is nothing to continue")
     if n_prompt_tokens >= n_ctx:
         sizes = f"request ({n_prompt_tokens} tokens) exceeds the available context size ({n_ctx} tokens)"
         raise ContextExceeded(f"{sizes}, try increasing it", n_prompt_tokens, n_ctx)
@@ -109,6 +135,8 @@ def complete(
     """
     model, slot, vocabulary = engine.model, engine.slot, engine.vocabulary
     fits(len(job.prompt), model.n_ctx)
+    if engine.prompt_cache is not None:
+        change_over(job.prompt, slot, model, engine.prompt_cache, job.cache_prompt)
     started = clock()
     sampler.accept_all(job.prompt)
     cached = slot.begin(job.prompt, job.cache_prompt)
@@ -121,12 +149,17 @@ def complete(
         count += 1
         first = first if count > 1 else now
         text = pieces.push(vocabulary.piece(token))
+        probs = sampler.probabilities(model.logits, token) if pieces.whole else None
+        released = pieces.released
+        end = vocabulary.is_end_of_generation(token)
         full = len(slot) + 1 >= model.n_ctx
         spent = job.max_tokens != UNLIMITED and count >= job.max_tokens
-        finish = _finish(vocabulary.is_end_of_generation(token), full, pieces.stopped, spent)
+        finish = _finish(end, full, pieces.stopped, spent)
         if finish is not None and not pieces.stopped:
             text += pieces.finish()
-        yield Step(token, text, finish, Progress(len(job.prompt), cached, count, started, first, now))
+            released += pieces.released if end else b""
+        entry = None if probs is None else Entry(probs, released)
+        yield Step(token, text, finish, Progress(len(job.prompt), cached, count, started, first, now), entry)
         if finish is not None:
             return
         if cancelled():

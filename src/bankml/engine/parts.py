@@ -1,13 +1,41 @@
 """What the engine needs of the rooms below: each as narrow as its use, so that any of them can be another make."""
 
-from collections.abc import Sequence
-from typing import Protocol
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bankml.sampling.logprobs import TokenProbs
 
-class ForwardPass(Protocol):
+if TYPE_CHECKING:
+    from bankml.model.kv_cache import State
+
+
+class Cells(Protocol):
+    """The K/V cache as memory: the cells of the first tokens, copied out and back."""
+
+    @property
+    def cell_bytes(self) -> int:
+        """Bytes that one token's keys and values take."""
+
+    @property
+    def cache_type(self) -> str:
+        """`f16` or `q8_0`."""
+
+    def view(self, n: int) -> State:
+        """The first `n` cells themselves, not a copy."""
+
+    def save(self, n: int) -> State:
+        """A copy of the first `n` cells."""
+
+    def load(self, state: State, n: int) -> None:
+        """Puts the first `n` cells of `state` back."""
+
+
+class ForwardPass(Cells, Protocol):
     """The model with its K/V cache of `n_ctx` positions."""
 
     @property
@@ -38,6 +66,13 @@ class TokenSampler(Protocol):
 
     def sample(self, logits: NDArray[np.float32]) -> int: ...
 
+    def probabilities(self, logits: NDArray[np.float32], token: int) -> TokenProbs | None:
+        """What is to be reported with `token`, drawn last and from `logits`; None when nothing was asked for."""
+
+    @property
+    def settings(self) -> Mapping[str, object]:
+        """What it samples with, as a request's fields by llama-server's names."""
+
 
 class TextPieces(Protocol):
     """Bytes in, whole UTF-8 text out, held back while a stop string may be forming."""
@@ -46,9 +81,20 @@ class TextPieces(Protocol):
         """The text that `data` releases. Once `stopped`, what came before the stop string and nothing after."""
 
     def finish(self) -> str:
-        """What was still held back, when no stop string came; bytes of an incomplete character at the very end are
-        dropped, as in llama-server."""
+        """What was still held back, when no stop string came."""
 
     @property
     def stopped(self) -> bool:
         """Whether a stop string was found."""
+
+    @property
+    def stop_word(self) -> str | None:
+        """That stop string."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether what was pushed so far does not end within a character."""
+
+    @property
+    def released(self) -> bytes:
+        """The bytes of the text that the last `push` or `finish` returned."""

@@ -25,6 +25,11 @@ class FifoLock:
         """How many stand in line behind the one whose turn it is."""
         return max(0, len(self._line) - 1)
 
+    @property
+    def busy(self) -> bool:
+        """Whether it is anybody's turn."""
+        return bool(self._line)
+
     @contextmanager
     def turn(self, cancelled: Callable[[], bool]) -> Iterator[None]:
         """Waits for the turn and holds it for the `with` block. Raises Cancelled if `cancelled()` turns true before."""

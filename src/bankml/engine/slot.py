@@ -2,13 +2,17 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+from numpy.typing import NDArray
 
-def common_prefix(a: Sequence[int], b: Sequence[int]) -> int:
+Tokens = NDArray[np.int32]
+
+
+def common_prefix(a: Sequence[int] | Tokens, b: Sequence[int] | Tokens) -> int:
     """How many tokens `a` and `b` have in common from their start."""
     shorter = min(len(a), len(b))
-    if a[:shorter] == b[:shorter]:
-        return shorter
-    return next(i for i in range(shorter) if a[i] != b[i])
+    different = np.asarray(a[:shorter], np.int32) != np.asarray(b[:shorter], np.int32)
+    return int(different.argmax()) if different.any() else shorter
 
 
 class Slot:

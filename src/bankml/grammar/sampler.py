@@ -1,12 +1,13 @@
 """A sampler held to a grammar, as llama-server draws under one (common/sampling.cpp, common_sampler_sample)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bankml.grammar.matcher import Matcher
+from bankml.sampling.logprobs import TokenProbs
 
 
 class Draws(Protocol):
@@ -17,6 +18,11 @@ class Draws(Protocol):
     def accept(self, token: int) -> None: ...
 
     def sample(self, logits: NDArray[np.float32]) -> int: ...
+
+    def probabilities(self, logits: NDArray[np.float32], token: int) -> TokenProbs | None: ...
+
+    @property
+    def settings(self) -> Mapping[str, object]: ...
 
 
 class GrammarSampler:
@@ -45,3 +51,10 @@ class GrammarSampler:
             return token
         self.resampled += 1
         return self._chain.sample(self._matcher.mask(logits))
+
+    def probabilities(self, logits: NDArray[np.float32], token: int) -> TokenProbs | None:
+        return self._chain.probabilities(logits, token)
+
+    @property
+    def settings(self) -> Mapping[str, object]:
+        return self._chain.settings

@@ -1,12 +1,11 @@
 """From a verified file to a model that answers: the one place where the rooms of a model are put together."""
 
-from collections.abc import Mapping
-from dataclasses import asdict
 from functools import lru_cache
-from typing import Any
 
 from bankml.engine.completion import ENGINE, UNLIMITED, Engine
+from bankml.engine.memory import asked_limit
 from bankml.engine.parts import TokenSampler
+from bankml.engine.prompt_cache import prompt_cache
 from bankml.errors import Refused, RequestError
 from bankml.gate.verify import Verified
 from bankml.grammar.constraint import Constraint, constraint
@@ -17,14 +16,14 @@ from bankml.model.model import Model
 from bankml.receipt.receipt import Provenance
 from bankml.sampling.chain import Sampler
 from bankml.sampling.lexicon import Lexicon
-from bankml.sampling.parameters import SamplingParams, model_defaults
+from bankml.sampling.parameters import SamplingParams, as_fields, model_defaults
 from bankml.sampling.request import from_request
 from bankml.text.messages import conversation
 from bankml.text.pieces import TextStream
 from bankml.text.template import ChatTemplate
 from bankml.text.tokenizer import Tokenizer
 
-NOT_IN_PROPS = ("logit_bias", "suppressed", "dry_sequence_breakers")
+NOT_IN_PROPS = ("logit_bias", "dry_sequence_breakers")
 """What llama-server leaves out where it lists the defaults of a request."""
 
 NOT_PLAYED = "bankML's native forward pass does not play it"
@@ -49,6 +48,8 @@ def load(verified: Verified, n_ctx: int, threads: int | None = None) -> Resident
         sorted(tokenizer.vocabulary.end_of_generation),
     )
     tree = lru_cache(maxsize=1)(lambda: tree_of(tokenizer))  # made for the first answer that is held to a grammar
+    limit = asked_limit()
+    model = Model.open(verified, n_ctx, threads)
     return Resident(
         verified=verified,
         provenance=Provenance(ENGINE, verified.sha256, verified.verdict.kind),
@@ -57,22 +58,13 @@ def load(verified: Verified, n_ctx: int, threads: int | None = None) -> Resident
         bos=tokenizer.bos_text,
         eos=tokenizer.eos_text,
         prompt=lambda body: template.prompt(conversation(body)),
-        sampler=lambda body: sampler(body, defaults, lexicon),
-        text_pieces=TextStream,
+        sampler=lambda body, chat=True: Sampler(from_request(body, defaults, lexicon, chat=chat), lexicon),
+        text_pieces=lambda stop_strings, chat=True: TextStream(stop_strings, chat),
         sampling_defaults=as_props(defaults),
-        engine=Engine(Model.open(verified, n_ctx, threads), tokenizer),
+        engine=Engine(model, tokenizer, prompt_cache=prompt_cache(limit, model.n_ctx)),
         constraint=lambda body: constraint(body, template),
         held=lambda chain, wanted: held(chain, wanted, tokenizer, tree()),
     )
-
-
-def sampler(body: Mapping[str, Any], defaults: SamplingParams, lexicon: Lexicon) -> Sampler:
-    """The chain a request asks for. Raises RequestError where it asks for what cannot be."""
-    params = from_request(body, defaults, lexicon)
-    if params.n_probs:
-        field = "logprobs" if body.get("n_probs") is None else "n_probs"
-        raise RequestError(f"Field '{field}': the tokens' probabilities are not given yet")
-    return Sampler(params, lexicon)
 
 
 def tree_of(tokenizer: Tokenizer) -> VocabularyTree:
@@ -97,5 +89,5 @@ def held(chain: TokenSampler, wanted: Constraint, tokenizer: Tokenizer, tree: Vo
 
 def as_props(defaults: SamplingParams) -> dict[str, object]:
     """A request's fields when it names none, by llama-server's names."""
-    params: dict[str, object] = {name: value for name, value in asdict(defaults).items() if name not in NOT_IN_PROPS}
+    params = {name: value for name, value in as_fields(defaults).items() if name not in NOT_IN_PROPS}
     return params | {"max_tokens": UNLIMITED, "n_predict": UNLIMITED, "stream": False}

@@ -31,6 +31,24 @@ class Prompt(Protocol):
     def prefill(self) -> str: ...
 
 
+class Sampling(Protocol):
+    """Builds the chain that a request's body asks for; a RequestError says what cannot be.
+
+    `chat`: by the rules of /v1/chat/completions for logprobs and top_logprobs, or by those of /completion.
+    """
+
+    def __call__(self, body: Mapping[str, Any], chat: bool = True) -> TokenSampler: ...
+
+
+class Pieces(Protocol):
+    """Makes the text of one answer, with the strings that end it.
+
+    `chat`: bytes that are no UTF-8 shown as llama-server shows them in a chat, or as it does on /completion.
+    """
+
+    def __call__(self, stop_strings: Sequence[str], chat: bool = True) -> TextPieces: ...
+
+
 class Tokens(Vocabulary, Protocol):
     """The tokenizer: what the engine needs of it, and text to tokens."""
 
@@ -62,8 +80,8 @@ class Resident:
     bos: str
     eos: str
     prompt: Callable[[Mapping[str, Any]], Prompt]
-    sampler: Callable[[Mapping[str, Any]], TokenSampler]
-    text_pieces: Callable[[Sequence[str]], TextPieces]
+    sampler: Sampling
+    text_pieces: Pieces
     sampling_defaults: Mapping[str, object]
     constraint: Callable[[Mapping[str, Any]], Constraint | None] = lambda body: None
     held: Callable[[TokenSampler, Constraint], TokenSampler] = lambda sampler, constraint: sampler

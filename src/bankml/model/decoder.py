@@ -1,12 +1,12 @@
 """The decoder both architectures share: one micro-batch of tokens through every layer.
 
-Each layer is two equations: x += O(attend(Q x', K x', V x')) and x += D(silu(G x'') * U x''), where x' and x'' are x after an
-RMS norm. llama.py and qwen3.py say what lies between the projections and the attention.
+Each layer is two equations: x += O(attend(Q x', K x', V x')) and x += D(silu(G x'') * U x''), where x' and x'' are x
+after an RMS norm. llama.py and qwen3.py say what lies between the projections and the attention.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -49,8 +49,24 @@ class Buffers:
 
     @classmethod
     def of(cls, plan: Plan, n: int) -> "Buffers":
-        widths = (plan.n_embd, plan.n_embd, plan.qkv_width, plan.heads * plan.head_size, 2 * plan.n_ff, plan.n_ff)
-        return cls(*(np.zeros((n, width), np.float32) for width in (*widths, plan.head_size)))
+        """Attention and feed-forward never hold their activations at once, so the two share one piece of memory."""
+
+        def rows(width: int, memory: Rows | None = None, start: int = 0) -> Rows:
+            if memory is None:
+                return np.zeros((n, width), np.float32)
+            return memory[start * n : (start + width) * n].reshape(n, width)
+
+        attended = plan.heads * plan.head_size
+        shared = np.zeros(n * max(plan.qkv_width + attended, 3 * plan.n_ff), np.float32)
+        return cls(
+            x=rows(plan.n_embd),
+            normed=rows(plan.n_embd),
+            qkv=rows(plan.qkv_width, shared),
+            attended=rows(attended, shared, plan.qkv_width),
+            gate_up=rows(2 * plan.n_ff, shared),
+            gated=rows(plan.n_ff, shared, 2 * plan.n_ff),
+            rope=rows(plan.head_size),
+        )
 
     def first(self, n: int) -> "Buffers":
         return Buffers(*(buffer[:n] for buffer in vars(self).values()))
@@ -96,20 +112,22 @@ class Decoder:
         b = self._one if n == 1 else self._buffers.first(n)
         self._embedding.look_up(np.asarray(tokens, np.int32), b.x)
         _native.rope_table(self._rope, position, b.rope)
-        final = len(self._layers) - 1
-        for i, (layer, (k, v)) in enumerate(zip(self._layers, cache.layers, strict=True)):
+        *body, last = zip(self._layers, cache.layers, strict=True)
+        for layer, (k, v) in body:
             self._attend(layer, b, position, k, v)
-            if i == final:
-                if logits is None:
-                    return
-                b = b.last(n)
             self._feed_forward(layer, b)
+        layer, (k, v) = last
+        self._attend(layer, b, position, k, v)
+        if logits is not None:
+            self._predict(layer, b.last(n), logits)
+
+    def _predict(self, layer: Layer, b: Buffers, logits: Rows) -> None:
+        """The last layer's end and the output, for the one row whose logits are wanted."""
+        self._feed_forward(layer, b)
         _native.rms_norm(self._pool, b.x, self._output_norm, self._plan.rms_eps, b.normed)
         self._output.apply(b.normed, logits)
 
-    def _attend(
-        self, layer: Layer, b: Buffers, position: int, k: npt.NDArray[np.uint16], v: npt.NDArray[np.uint16]
-    ) -> None:
+    def _attend(self, layer: Layer, b: Buffers, position: int, k: npt.NDArray[Any], v: npt.NDArray[Any]) -> None:
         _native.rms_norm(self._pool, b.x, layer.attn_norm, self._plan.rms_eps, b.normed)
         layer.qkv.apply(b.normed, b.qkv)
         self._graph.place(layer, b)

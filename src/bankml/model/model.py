@@ -10,7 +10,7 @@ from bankml import _native
 from bankml.errors import UsageError
 from bankml.gate.verify import Verified
 from bankml.model.decoder import MICRO_BATCH, Decoder, Graph
-from bankml.model.kv_cache import KVCache
+from bankml.model.kv_cache import KVCache, State, asked_type
 from bankml.model.llama import Llama
 from bankml.model.plan import Plan, plan
 from bankml.model.qwen3 import Qwen3
@@ -48,7 +48,7 @@ class Model:
         graph: Graph = Qwen3(shape, pool) if shape.architecture == "qwen3" else Llama(shape)
         self.plan = shape
         self.n_ctx = context_size(n_ctx, shape.context_length)
-        self.cache = KVCache(shape, cells)
+        self.cache = KVCache(shape, cells, asked_type())
         self._decoder = Decoder(shape, Weights(verified), graph, pool, cells, llama_threads)
         self._logits = np.zeros((1, shape.n_vocab), np.float32)
         self.logits: npt.NDArray[np.float32] = self._logits[0]
@@ -57,8 +57,8 @@ class Model:
     def open(cls, verified: Verified, n_ctx: int, threads: int | None = None) -> "Model":
         """Opens a verified file for a context of `n_ctx` tokens.
 
-        `threads`, else BANKML_THREADS, else every core; BANKML_LLAMA_THREADS is the `-t` of the llama-server whose bits are
-        wanted. Raises Refused when the model is not played, ModelChanged, UsageError.
+        `threads`, else BANKML_THREADS, else every core; BANKML_LLAMA_THREADS is the `-t` of the llama-server whose bits
+        are wanted. Raises Refused when the model is not played, ModelChanged, UsageError.
         """
         if n_ctx < 1:
             raise UsageError(f"the context must be at least 1 token, not {n_ctx}")
@@ -68,10 +68,31 @@ class Model:
         return cls(verified, shape, n_ctx, workers, llama_threads)
 
     def forward(self, tokens: Sequence[int], position: int, logits: bool) -> None:
-        """Computes at most MICRO_BATCH tokens into cells `position` on; with `logits`, leaves the last one's in self.logits."""
+        """Computes at most MICRO_BATCH tokens into cells `position` on; `logits`: the last one's, in self.logits."""
         if not 1 <= len(tokens) <= MICRO_BATCH:
             raise ValueError(f"a micro-batch has 1 to {MICRO_BATCH} tokens, not {len(tokens)}")
         self._decoder.forward(tokens, position, self.cache, self._logits if logits else None)
+
+    @property
+    def cache_type(self) -> str:
+        return self.cache.kind.name
+
+    @property
+    def cell_bytes(self) -> int:
+        """Bytes that one token's keys and values take."""
+        return self.cache.cell_bytes
+
+    def view(self, n: int) -> State:
+        """The first `n` cells of the cache themselves, not a copy."""
+        return self.cache.view(n)
+
+    def save(self, n: int) -> State:
+        """A copy of the first `n` cells of the cache."""
+        return self.cache.save(n)
+
+    def load(self, state: State, n: int) -> None:
+        """Puts the first `n` cells of `state` back into the cache."""
+        self.cache.load(state, n)
 
     def close(self) -> None:
         """Lets go of the mapping and the cache; the model is of no use afterwards."""

@@ -1,4 +1,4 @@
-"""Does a receipt fit the request that was sent and the answer that came? Both hashes are computed anew from the bytes.
+"""Does a receipt fit the request that was sent and the answer that came? Every hash is computed anew from the bytes.
 
 Nothing here trusts the answer: it may be damaged, cut short or not an answer at all. What is wrong is said in
 sentences, never raised.
@@ -8,9 +8,13 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from bankml.receipt.receipt import sha256_hex
+from bankml.receipt.raw import raw_value
+from bankml.receipt.receipt import LogprobsHash, sha256_hex
 
 RECEIPT_KEY = "bankml_receipt"
+
+LOGPROBS = (("choices", 0, "logprobs", "content"), ("completion_probabilities",))
+"""Where an answer's object or event has its probabilities."""
 
 
 @dataclass(frozen=True)
@@ -27,9 +31,14 @@ class Checked:
 
 
 def check(request_body: bytes, answer: bytes) -> Checked:
-    """Checks an answer of `/v1/chat/completions`, a JSON object or a stream of events, against its request's body."""
+    """Checks an answer of `/v1/chat/completions` or `/completion` against its request's body.
+
+    The answer is a JSON object or a stream of events. A receipt has `logprobs_sha256` exactly when the answer carries
+    probabilities.
+    """
     try:
-        objects = _objects(answer)
+        texts = _json_texts(answer)
+        objects = [_object(text) for text in texts]
     except ValueError as error:
         return Checked(None, "", (f"the answer cannot be read: {error}",))
     text = "".join(_texts(objects))
@@ -42,6 +51,7 @@ def check(request_body: bytes, answer: bytes) -> Checked:
         for problem in (
             _differs("response_sha256", receipt, "the answer's text", text.encode("utf-8", "surrogatepass")),
             _differs("request_sha256", receipt, "the request's body", request_body),
+            _logprobs_differ(receipt, texts),
         )
         if problem
     ]
@@ -53,17 +63,34 @@ def _differs(field: str, receipt: Mapping[str, object], what: str, data: bytes) 
     return None if said == is_really else f"{field} is {said}, but the sha256 of {what} is {is_really}"
 
 
-def _objects(answer: bytes) -> list[dict[str, object]]:
-    """The JSON objects of an answer: the one it is, or one for each event of a stream that reached its end."""
+def _logprobs_differ(receipt: Mapping[str, object], texts: Iterable[str]) -> str | None:
+    found = LogprobsHash()
+    for text in texts:
+        for path in LOGPROBS:
+            array = raw_value(text, path) or ""
+            if array.startswith("[") and (entries := array[1:-1].strip()):
+                found.add(entries.encode("utf-8", "surrogatepass"))
+    said, is_really = receipt.get("logprobs_sha256"), found.hexdigest()
+    if said == is_really:
+        return None
+    if is_really is None:
+        return f"logprobs_sha256 is {said}, but the answer has no probabilities"
+    return f"logprobs_sha256 is {said}, but the sha256 of the answer's probabilities is {is_really}"
+
+
+def _json_texts(answer: bytes) -> list[str]:
+    """The JSON objects of an answer as text: the one it is, or one for each event of a stream that reached its end."""
     body = answer.decode("utf-8")
     if body.lstrip().startswith("{"):
-        return [_object(body)]
+        return [body]
     events = [line.removeprefix("data:").strip() for line in body.split("\n") if line.startswith("data:")]
     if not events:
         raise ValueError("it is neither a JSON object nor a stream of events")
-    if events[-1] != "[DONE]":
+    if events[-1] == "[DONE]":
+        return events[:-1]
+    if _object(events[-1]).get("stop") is not True:  # what ends a stream of /completion
         raise ValueError("the stream ends without data: [DONE]")
-    return [_object(event) for event in events[:-1]]
+    return events
 
 
 def _object(text: str) -> dict[str, object]:
@@ -78,6 +105,8 @@ def _object(text: str) -> dict[str, object]:
 
 def _texts(objects: Iterable[Mapping[str, object]]) -> Iterable[str]:
     for found in objects:
+        if isinstance(content := found.get("content"), str):
+            yield content
         choices = found.get("choices")
         for choice in choices if isinstance(choices, list) else []:
             part = choice.get("message", choice.get("delta")) if isinstance(choice, dict) else None

@@ -26,6 +26,28 @@ class Provenance:
     guard: str
 
 
+class LogprobsHash:
+    """The sha256 of an array of probabilities as it is written: its entries, joined by ", ", inside [ ]."""
+
+    def __init__(self) -> None:
+        self._hash = hashlib.sha256()
+        self._empty = True
+
+    def add(self, entries: bytes) -> None:
+        """One entry, or several with what joins them."""
+        self._hash.update(b"[" if self._empty else b", ")
+        self._hash.update(entries)
+        self._empty = False
+
+    def hexdigest(self) -> str | None:
+        """None when there were no entries: then no array is written."""
+        if self._empty:
+            return None
+        whole = self._hash.copy()
+        whole.update(b"]")
+        return whole.hexdigest()
+
+
 class Tally:
     """Gathers what one receipt says: text as it is released, the time of the first token, and the counts at the end.
 
@@ -46,6 +68,7 @@ class Tally:
         self._clock = clock
         self._first_token: float | None = None
         self._text = hashlib.sha256()
+        self._logprobs = LogprobsHash()
 
     def token(self) -> None:
         """A token was computed; the first one ends the time to the first token, whether or not it released text."""
@@ -55,6 +78,10 @@ class Tally:
     def text(self, text: str) -> None:
         """A part of the answer, exactly as it is sent."""
         self._text.update(text.encode("utf-8"))
+
+    def logprobs(self, entry: bytes) -> None:
+        """An entry of the tokens' probabilities, the JSON exactly as it is sent."""
+        self._logprobs.add(entry)
 
     @property
     def response_sha256(self) -> str:
@@ -66,7 +93,11 @@ class Tally:
         return None if self._first_token is None else self._since_arrival(self._first_token)
 
     def receipt(self, prompt_tokens: int, completion_tokens: int) -> dict[str, object]:
-        """The receipt, in its fixed field order. Call it when the last of the text has been given to `text`."""
+        """The receipt, in its fixed field order. Call it when the last of the text has been given to `text`.
+
+        `logprobs_sha256` is there when the answer carries such entries.
+        """
+        logprobs = self._logprobs.hexdigest()
         return {
             "bankml": __version__,
             "engine": self._provenance.engine,
@@ -78,6 +109,7 @@ class Tally:
             "wall_ms": self._since_arrival(self._clock()),
             "response_sha256": self.response_sha256,
             "request_sha256": self._request_sha256,
+            **({} if logprobs is None else {"logprobs_sha256": logprobs}),
             "signed": False,
         }
 

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from bankml import _native
 from bankml.errors import BankmlError, RequestError
 from bankml.sampling.lexicon import Lexicon
-from bankml.sampling.parameters import RANDOM_SEED, SamplingParams
+from bankml.sampling.logprobs import TokenProbs, chain_probs, token_probs
+from bankml.sampling.parameters import RANDOM_SEED, SamplingParams, as_fields
 
 
 class Sampler:
@@ -51,6 +52,19 @@ class Sampler:
             raise RequestError(f"{error} left a logit that is not a number: use smaller values") from None
         except RuntimeError as error:
             raise BankmlError(str(error)) from None
+
+    def probabilities(self, logits: NDArray[np.float32], token: int) -> TokenProbs | None:
+        """What the request wants reported with `token`, the last one drawn, from `logits`; None when nothing."""
+        if not self.params.n_probs:
+            return None
+        if self.params.post_sampling_probs:
+            return chain_probs(self._chain, token, self.params.n_probs)
+        return token_probs(logits, token, min(self.params.n_probs, self._n_vocab))
+
+    @property
+    def settings(self) -> dict[str, object]:
+        """The parameters as a request's fields."""
+        return as_fields(self.params)
 
     @property
     def native(self) -> _native.SamplerChain:

@@ -7,7 +7,6 @@ from numpy.typing import NDArray
 
 from bankml import _native
 from bankml.errors import BankmlError
-from bankml.sampling.chain import Sampler
 
 
 @dataclass(frozen=True)
@@ -39,10 +38,10 @@ def token_probs(logits: NDArray[np.float32], token: int, n_top: int) -> TokenPro
     return TokenProbs(token, float(value[0]), tuple(zip(ids.tolist(), logs.tolist(), strict=True)))
 
 
-def chain_probs(sampler: Sampler, token: int, n_top: int) -> TokenProbs:
+def chain_probs(chain: _native.SamplerChain, token: int, n_top: int) -> TokenProbs:
     """The probabilities the samplers left at the last draw, at most `n_top` and none of 0 (`post_sampling_probs`)."""
     try:
-        chosen, ids, top = sampler.native.probabilities(token, n_top)
+        chosen, ids, top = chain.probabilities(token, n_top)
     except ValueError as error:
         raise BankmlError(f"{error} are not numbers") from None
     return TokenProbs(token, chosen, tuple(zip(ids.tolist(), top.tolist(), strict=True)), logarithmic=False)

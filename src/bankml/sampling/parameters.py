@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from bankml.errors import Refused
@@ -84,6 +84,16 @@ class SamplingParams:
         if penalty <= 0.0 or not _inverts(penalty):
             return "penalty_repeat must be finite and greater than 0"
         return None
+
+
+def as_fields(params: SamplingParams) -> dict[str, object]:
+    """`params` as the fields of a request that asks for just that, as llama-server shows them.
+
+    What the model's header bans is no request's to say and left out; a bias of -inf, which JSON cannot hold, is null.
+    """
+    fields = {name: value for name, value in asdict(params).items() if name != "suppressed"}
+    biases = ({"token": token, "bias": bias if math.isfinite(bias) else None} for token, bias in params.logit_bias)
+    return fields | {"logit_bias": list(biases)}
 
 
 def _inverts(value: float) -> bool:

@@ -28,6 +28,7 @@ from bankml.sampling.parameters import LETTERS, NOT_PLAYED, RANDOM_SEED, SPELLIN
 
 MOST_BREAKERS = 256  # each is looked for in every token of the vocabulary
 DEFAULT_TOP_LOGPROBS = 20
+MOST_PROBS = 1000  # reported with each token; an answer keeps them all until it is written
 
 Read = Callable[[Mapping[str, Any], str], Any]
 
@@ -115,7 +116,7 @@ def from_request(
 def _chat_n_probs(body: Mapping[str, Any]) -> int | None:
     """What OpenAI's `logprobs: true` with `top_logprobs` asks for; None when `logprobs` is not true."""
     if body.get("logprobs") is True:
-        count = integer(body, "top_logprobs", 0, INT32_MAX)
+        count = integer(body, "top_logprobs", 0, MOST_PROBS)
         return DEFAULT_TOP_LOGPROBS if count is None else count
     if body.get("top_logprobs") is not None:
         raise RequestError("top_logprobs requires logprobs to be set to true")
@@ -127,7 +128,7 @@ def _n_probs(body: Mapping[str, Any]) -> int | None:
     field = "n_probs" if body.get("n_probs") is not None else "logprobs"
     if isinstance(body.get(field), bool):
         return int(body[field])
-    return _count(body, field)
+    return integer(body, field, 0, MOST_PROBS)
 
 
 def _breakers(body: Mapping[str, Any]) -> tuple[str, ...] | None:

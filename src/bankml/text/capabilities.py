@@ -1,5 +1,5 @@
-"""What kinds of message a template was written for, found as llama.cpp b11192 finds it: probes are rendered, and what the
-template did with them is looked at. A probe that does not render tells what it told until then."""
+"""What kinds of message a template was written for, found as llama.cpp b11192 finds it: probes are rendered, and what
+the template did with them is looked at. A probe that does not render tells what it told until then."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from bankml.text.jinja.interpreter import Interpreter
 from bankml.text.jinja.usage import Usage, probe
 from bankml.text.jinja.values import Value, from_json
 
-_STEPS, _BYTES = 50_000, 4 << 20
+_STEPS, _BYTES = 20_000, 4 << 20
 
 _MARK = "STRING_MARKER"
 _CALL = {"id": "call00001", "type": "function", "function": {"name": "tool1"}}

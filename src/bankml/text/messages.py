@@ -9,8 +9,8 @@ from bankml.errors import NotSupported, RequestError
 from bankml.text.capabilities import Capabilities
 
 Message = dict[str, Any]
-"""A message as a template sees it: `role`, `content` (a string, or a list of {"type": "text", "text"}), and where they are
-not empty `reasoning_content`, `name`, `tool_call_id`, `tool_calls`, in this order."""
+"""A message as a template sees it: `role`, `content` (a string, or a list of {"type": "text", "text"}), and where they
+are not empty `reasoning_content`, `name`, `tool_call_id`, `tool_calls`, in this order."""
 
 Continuation = Literal["", "content", "reasoning"]
 
@@ -19,8 +19,8 @@ _MEDIA = {"image_url": "image", "input_audio": "audio", "input_video": "video", 
 
 @dataclass(frozen=True)
 class Conversation:
-    """What of a request decides its prompt. `continues` says what of the last message the model goes on with, "" for none;
-    `template_arguments` are JSON values a template sees by name."""
+    """What of a request decides its prompt. `continues` says what of the last message the model goes on with, "" for
+    none; `template_arguments` are JSON values a template sees by name."""
 
     messages: Sequence[Message]
     add_generation_prompt: bool = True
@@ -76,7 +76,8 @@ def _check_content(message: Any) -> None:
         kind = part.get("type") if isinstance(part, dict) else None
         if isinstance(kind, str) and kind in _MEDIA:
             raise RequestError(
-                f"{_MEDIA[kind]} input is not supported - hint: if this is unexpected, you may need to provide the mmproj"
+                f"{_MEDIA[kind]} input is not supported - hint: if this is unexpected, "
+                "you may need to provide the mmproj"
             )
         if kind != "text":
             raise RequestError("unsupported content[].type")
@@ -184,7 +185,8 @@ def is_empty(message: Message) -> bool:
 
 
 def with_fitting_content(messages: Sequence[Mapping[str, Any]], template: Capabilities) -> list[Message]:
-    """`messages` with content in parts put into one string, or a string made a part, where the template knows only that."""
+    """`messages` with content in parts put into one string, or a string made a part, where the template knows only
+    that."""
     return [_fitting(dict(message), template) for message in messages]
 
 

@@ -1,7 +1,6 @@
-"""What a template writes around an assistant's reasoning, found as llama.cpp b11192 finds it: by comparing renderings that
-differ in one thing."""
+"""What a template writes around an assistant's reasoning, found as llama.cpp b11192 finds it: by comparing renderings
+that differ in one thing."""
 
-import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -119,12 +118,21 @@ def _tools() -> list[dict[str, Any]]:
     ]
 
 
+def common_prefix_size(left: str, right: str) -> int:
+    """How many characters both begin with."""
+    size, most = 0, min(len(left), len(right))
+    while size < most and left[size] == right[size]:
+        size += 1
+    return size
+
+
 def _trim(text: str) -> str:
     return text.strip(" \t\n\v\f\r")
 
 
 def _segments(text: str) -> list[str]:
-    """`text` cut into markers (<…> and […]) and what is between them; after a marker that is not closed, nothing is cut."""
+    """`text` cut into markers (<…> and […]) and what is between them; after a marker that is not closed, nothing is
+    cut."""
     segments, border, closing = [], 0, ""
     for at, character in enumerate(text):
         if not closing and character in "<[":
@@ -179,9 +187,9 @@ def _difference(left: str, right: str) -> tuple[str, str]:
     rest_a, rest_b = "".join(a[begin_a : end_a + (not done_a)]), "".join(b[begin_b : end_b + (not done_b)])
     ends_are_text = not _is_marker(a[end_a]) and not _is_marker(b[end_b])
     begins_are_text = not _is_marker(a[begin_a]) and not _is_marker(b[begin_b])
-    suffix = len(os.path.commonprefix([rest_a[::-1], rest_b[::-1]])) if ends_are_text else 0
+    suffix = common_prefix_size(rest_a[::-1], rest_b[::-1]) if ends_are_text else 0
     rest_a, rest_b = rest_a[: len(rest_a) - suffix], rest_b[: len(rest_b) - suffix]
-    prefix = len(os.path.commonprefix([rest_a, rest_b])) if begins_are_text else 0
+    prefix = common_prefix_size(rest_a, rest_b) if begins_are_text else 0
     only_left, only_right = rest_a[prefix:], rest_b[prefix:]
     if not only_left and only_right and right.startswith(left):
         return "", right[len(left) :]

@@ -1,7 +1,7 @@
-"""A model's chat template: messages to the prompt that `llama-server --jinja --reasoning off` (b11192) would make of them."""
+"""A model's chat template: messages to the prompt that `llama-server --jinja --reasoning off` (b11192) would make of
+them."""
 
 import functools
-import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,17 +14,17 @@ from bankml.text.jinja.interpreter import Interpreter
 from bankml.text.jinja.reader import read
 from bankml.text.jinja.values import Value, from_json
 from bankml.text.messages import Conversation, adapted, is_empty, spoken, with_fitting_content
-from bankml.text.reasoning import ReasoningMarks, reasoning_marks
+from bankml.text.reasoning import ReasoningMarks, common_prefix_size, reasoning_marks
 
 # A rendering may take what a long conversation takes, and a second at most: steps cost about a microsecond each.
-_STEPS, _STEPS_A_VALUE = 300_000, 200
+_STEPS, _STEPS_A_VALUE = 200_000, 200
 _BYTES, _BYTES_A_BYTE = 48 << 20, 16
 
 
 @dataclass(frozen=True)
 class Prompt:
-    """`text` is what the model continues. `prefill` is the beginning of the answer that the conversation brought along: it
-    ends `text`, and the answer's text starts with it."""
+    """`text` is what the model continues. `prefill` is the beginning of the answer that the conversation brought
+    along: it ends `text`, and the answer's text starts with it."""
 
     text: str
     prefill: str = ""
@@ -52,8 +52,8 @@ class ChatTemplate:
     def prompt(self, conversation: Conversation, now: float | None = None) -> Prompt:
         """The prompt of `conversation`; `now` is the time the template sees, in seconds since the epoch.
 
-        A conversation whose last message is continued is rendered without it, and the answer's beginning is put after that.
-        Raises RequestError where the template refuses the messages, or would take too long or write too much.
+        A conversation whose last message is continued is rendered without it, and the answer's beginning is put after
+        that. Raises RequestError where the template refuses the messages, or would take too long or write too much.
         """
         if not conversation.continues:
             return Prompt(self._shown(conversation, conversation.add_generation_prompt, now))
@@ -64,8 +64,8 @@ class ChatTemplate:
         return Prompt(text + opening + prefill, prefill)
 
     def opening(self, conversation: Conversation, now: float | None = None) -> str:
-        """What stands between the messages and the answer's first new token: `generation_prompt`, or the beginning of the
-        answer that is continued. Raises RequestError, as `prompt` does."""
+        """What stands between the messages and the answer's first new token: `generation_prompt`, or the beginning of
+        the answer that is continued. Raises RequestError, as `prompt` does."""
         if not conversation.continues or is_empty(conversation.messages[-1]):
             return self.generation_prompt(conversation, now)
         return "".join(self._continued(conversation, now))
@@ -87,7 +87,7 @@ class ChatTemplate:
         """What asking for an answer adds to the end of the prompt. Raises RequestError, as `prompt` does."""
         now = time.time() if now is None else now
         without, asking = (self._shown(conversation, add, now) for add in (False, True))
-        return asking[len(os.path.commonprefix([without, asking])) :]
+        return asking[common_prefix_size(without, asking) :]
 
     def _shown(self, conversation: Conversation, add_generation_prompt: bool, now: float | None) -> str:
         """The messages that the template shows: all but one that is continued."""

@@ -9,8 +9,8 @@ class TemplateError(Exception):
 
 @dataclass
 class Budget:
-    """Counts down. `steps` are evaluated nodes and list items (about a microsecond each); `bytes` are bytes of text made
-    or searched. No string may be longer than `longest`."""
+    """Counts down. `steps` are evaluated nodes and list items (about a microsecond each); `bytes` are bytes of text
+    made or searched. No string may be longer than `longest`."""
 
     steps: int
     bytes: int

@@ -1,6 +1,7 @@
 """Filters and methods (one set: `x|trim` and `x.strip()` are the same), by the type of what they are applied to.
 
-A handler takes the budget and its arguments, the value itself first. What llama.cpp does not have, a template cannot use.
+A handler takes the budget and its arguments, the value itself first. What llama.cpp does not have, a template cannot
+use.
 """
 
 import functools
@@ -59,10 +60,7 @@ def _select(reject: bool) -> Handler:
         chosen = []
         for item in items:
             budget.step()
-            if len(a) == 3:
-                subject = item
-            else:
-                subject = expect(item, dict, "selectattr: an object").get(name, Undefined())
+            subject = item if len(a) == 3 else expect(item, dict, "an object").get(name, Undefined())
             if (test(budget, [subject, extra]) if test else truth(subject)) != reject:
                 chosen.append(item)
         return chosen
@@ -248,7 +246,7 @@ _ARRAY: dict[str, Handler] = {
 }
 _OBJECT: dict[str, Handler] = {
     "get": counted(_get, "get", 2, 3),
-    "keys": _of_object(lambda d: list(d)),
+    "keys": _of_object(list),
     "values": _of_object(lambda d: list(d.values())),
     "items": _of_object(lambda d: [tuple(pair) for pair in d.items()]),
     "tojson": tojson,
@@ -290,6 +288,6 @@ def handlers_of(value: Value) -> dict[str, Handler]:
         ((list, tuple), _ARRAY),
         (dict, _OBJECT),
     ):
-        if isinstance(value, kind):  # type: ignore[arg-type]
+        if isinstance(value, kind):
             return handlers
     return _NONE

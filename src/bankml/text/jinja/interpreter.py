@@ -1,22 +1,20 @@
 """A template's syntax tree and variables to text."""
 
-import re
-import time
 from collections.abc import Callable, Mapping, Sequence
 
 from jinja2 import nodes
 
-from bankml.text.jinja.arguments import Handler, argument, expect, string
+from bankml.text.jinja.arguments import Handler, argument, expect
 from bankml.text.jinja.budget import Budget, TemplateError
 from bankml.text.jinja.builtins import handlers_of
-from bankml.text.jinja.general import slice_of, tojson
+from bankml.text.jinja.functions import functions, loop_variable
+from bankml.text.jinja.general import slice_of
 from bankml.text.jinja.operators import number, operate, relate
 from bankml.text.jinja.tests import TESTS, TWO_SIDED
 from bankml.text.jinja.usage import Usage
 from bankml.text.jinja.values import (
     Function,
     Keyword,
-    Loop,
     Scope,
     Undefined,
     Value,
@@ -47,15 +45,8 @@ class Interpreter:
 
     def __init__(self, budget: Budget, now: float, usage: Usage | None = None) -> None:
         self.budget = budget
-        self._now = now
         self._usage = usage
-        self._functions = {
-            "raise_exception": self._raise,
-            "namespace": self._namespace,
-            "strftime_now": self._strftime,
-            "range": self._range,
-            "tojson": self._tojson,
-        }
+        self._functions = functions(budget, now)
 
     def render(self, template: nodes.Template, variables: Mapping[str, Value]) -> bytes:
         """Raises TemplateError when the template gives up or asks for too much."""
@@ -66,7 +57,8 @@ class Interpreter:
         except (_Break, _Continue):
             raise TemplateError("break or continue outside a loop") from None
 
-    # Statements: each gives the text it prints. What a statement printed before a break inside it is lost, as in llama.cpp.
+    # Statements: each gives the text it prints. What a statement printed before a break inside it is lost, as in
+    # llama.cpp.
 
     def _body(self, statements: Sequence[nodes.Node], scope: Scope) -> bytes:
         return b"".join([self._statement(statement, scope) for statement in statements])
@@ -130,7 +122,7 @@ class Interpreter:
         finished_a_turn = False
         for i, item in enumerate(items):
             self.budget.step(2)
-            scope["loop"] = _loop(items, i)
+            scope["loop"] = loop_variable(items, i)
             self._bind(node.target, item, scope)
             try:
                 for statement in node.body:
@@ -147,7 +139,7 @@ class Interpreter:
     def _passes(self, node: nodes.For, item: Value, scope: Scope) -> bool:
         own = self._copy(scope)
         self._bind(node.target, item, own)
-        return truth(self._value(node.test, own))  # type: ignore[arg-type]
+        return node.test is None or truth(self._value(node.test, own))
 
     def _bind(self, target: nodes.Node, item: Value, scope: Scope) -> None:
         if isinstance(target, nodes.Name):
@@ -228,7 +220,7 @@ class Interpreter:
                 self._usage.use(value)
             return value
         function = self._functions.get(name)
-        return Function(name, function) if function else Undefined(name)
+        return function or Undefined(name)
 
     def _const(self, node: nodes.Const, scope: Scope) -> Value:
         return node.value.encode("utf-8", "replace") if isinstance(node.value, str) else node.value
@@ -344,7 +336,8 @@ class Interpreter:
         return handler(self.budget, arguments)
 
     def _filter(self, node: nodes.Filter, scope: Scope) -> Value:
-        return self._filtered(node, self._value(node.node, scope), scope)
+        value = Undefined() if node.node is None else self._value(node.node, scope)
+        return self._filtered(node, value, scope)
 
     def _filtered(self, node: nodes.Filter, value: Value, scope: Scope) -> Value:
         name = _FILTER_NAMES.get(node.name, node.name)
@@ -379,58 +372,4 @@ class Interpreter:
 
     def _arguments(self, node: nodes.Call | nodes.Filter | nodes.Test, scope: Scope) -> list[Value]:
         arguments = [self._value(given, scope) for given in node.args]
-        return arguments + [Keyword(given.key, self._value(given.value, scope)) for given in node.kwargs]
-
-    # Functions
-
-    def _raise(self, arguments: list[Value], scope: Scope) -> Value:
-        message = string(arguments[0] if arguments else Undefined()).decode("utf-8", "replace")
-        raise TemplateError(f"Jinja Exception: {message}")
-
-    def _namespace(self, arguments: list[Value], scope: Scope) -> Value:
-        if not all(isinstance(given, Keyword) for given in arguments):
-            raise TemplateError("namespace() arguments must be named")
-        return {given.name.encode(): given.value for given in arguments}
-
-    def _strftime(self, arguments: list[Value], scope: Scope) -> Value:
-        pattern = string(arguments[0] if arguments else Undefined()).decode("utf-8", "replace")
-        if len(pattern) > 100 or re.search(r"%[-_0^#+]*\d|\0", pattern):
-            raise TemplateError("strftime_now: failed to format time")
-        text = time.strftime(pattern, time.localtime(self._now)).encode("utf-8", "replace")
-        if not 0 < len(text) < 100:
-            raise TemplateError("strftime_now: failed to format time")
-        return text
-
-    def _range(self, arguments: list[Value], scope: Scope) -> Value:
-        if not 1 <= len(arguments) <= 3:
-            raise TemplateError("range() takes one to three arguments")
-        numbers = [expect(given, int, "an integer") for given in arguments]
-        if len(numbers) == 3 and numbers[2] == 0:
-            raise TemplateError("range() step argument must not be zero")
-        wanted = range(*numbers)
-        self.budget.step(
-            max(wanted.stop - wanted.start, wanted.start - wanted.stop) // abs(wanted.step) if wanted else 0
-        )
-        return list(wanted)
-
-    def _tojson(self, arguments: list[Value], scope: Scope) -> Value:
-        if not arguments:
-            raise TemplateError("tojson() takes at least one argument")
-        return self._handled("tojson", tojson, arguments)
-
-
-def _loop(items: list[Value], i: int) -> Loop:
-    n = len(items)
-    return Loop(
-        {
-            b"index": i + 1,
-            b"index0": i,
-            b"revindex": n - i,
-            b"revindex0": n - i - 1,
-            b"first": i == 0,
-            b"last": i == n - 1,
-            b"length": n,
-            b"previtem": items[i - 1] if i else Undefined("previtem"),
-            b"nextitem": items[i + 1] if i + 1 < n else Undefined("nextitem"),
-        }
-    )
+        return arguments + [Keyword(str(given.key), self._value(given.value, scope)) for given in node.kwargs]

@@ -51,7 +51,11 @@ def _calculate(operator: str, left: int | float, right: int | float) -> Value:
         result = (
             a + b if operator == "+" else a - b if operator == "-" else a * b if operator == "*" else math.fmod(a, b)
         )
-        return int(result) if is_int(left) and is_int(right) else result
+        if not (is_int(left) and is_int(right)):
+            return result
+        if not -(2.0**63) <= result < 2.0**63:
+            raise OverflowError
+        return int(result)
     except (ZeroDivisionError, OverflowError, ValueError):
         raise TemplateError(f"{left} {operator} {right} has no value") from None
 
@@ -73,7 +77,7 @@ def relate(relation: str, left: Value, right: Value, budget: Budget) -> bool:
         raise TemplateError(
             f'Unknown operator "{_RELATIONS[relation]}" between {type_name(left)} and {type_name(right)}'
         )
-    return {"lt": left < right, "gt": left > right, "lteq": left <= right, "gteq": left >= right}[relation]
+    return bool({"lt": left < right, "gt": left > right, "lteq": left <= right, "gteq": left >= right}[relation])
 
 
 def _is_in(left: Value, right: Value, budget: Budget) -> bool:

@@ -1,4 +1,5 @@
-"""A template's source to a syntax tree, by Jinja2's sandboxed environment, with everything refused that has no meaning here."""
+"""A template's source to a syntax tree, by Jinja2's sandboxed environment, with everything refused that has no meaning
+here."""
 
 from jinja2 import TemplateSyntaxError, nodes
 from jinja2.ext import Extension, loopcontrols
@@ -69,7 +70,8 @@ _KNOWN = (
 
 
 def read(source: str) -> nodes.Template:
-    """Raises Refused, with the line, for a source that is too long, does not parse, or uses what llama.cpp does not know."""
+    """Raises Refused, with the line, for a source that is too long, does not parse, or uses what llama.cpp does not
+    know."""
     size = len(source.encode("utf-8", "surrogatepass"))
     if size > MAX_SOURCE:
         raise Refused(f"the chat template is {size} bytes long: at most {MAX_SOURCE} are played")

@@ -34,7 +34,7 @@ def _whole_number(value: Value) -> int:
 def _divisible(budget: Budget, a: list[Value]) -> bool:
     if _whole_number(a[1]) == 0:
         raise TemplateError("division by zero")
-    return _whole_number(a[0]) % a[1] == 0
+    return bool(_whole_number(a[0]) % a[1] == 0)
 
 
 def _related(relation: str) -> Test:

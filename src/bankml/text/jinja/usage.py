@@ -1,4 +1,5 @@
-"""What a template does with the values it is given: by this llama.cpp tells what kinds of message it was written for."""
+"""What a template does with the values it is given: by this llama.cpp tells what kinds of message it was written
+for."""
 
 from bankml.text.jinja.values import Value
 

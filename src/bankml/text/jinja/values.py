@@ -1,10 +1,10 @@
 """The values a template computes with, by llama.cpp's rules for them.
 
-Strings are Python bytes, since length, index and slice count bytes and case is ASCII's. Arrays are lists, tuples are tuples,
-objects are dicts in the order of their keys; int, float, bool and None are Python's own.
+Strings are Python bytes, since length, index and slice count bytes and case is ASCII's. Arrays are lists, tuples are
+tuples, objects are dicts in the order of their keys; int, float, bool and None are Python's own.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -164,45 +164,52 @@ class JsonStyle:
 
 def to_json(value: Value, budget: Budget, style: JsonStyle | None = None) -> bytes:
     out: list[bytes] = []
-    _append_json(value, 0, out, budget, style or JsonStyle())
+    _JsonWriter(out, budget, style or JsonStyle()).value(value, 0)
     return b"".join(out)
 
 
-def _append_json(value: Value, level: int, out: list[bytes], budget: Budget, style: JsonStyle) -> None:
-    budget.step()
-    if isinstance(value, bytes):
-        _put(_json_string(value, style.ascii_only), out, budget)
-    elif isinstance(value, bool):
-        _put(b"true" if value else b"false", out, budget)
-    elif isinstance(value, int):
-        _put(str(value).encode(), out, budget)
-    elif isinstance(value, float):
-        _put(f"{value:g}".encode(), out, budget)
-    elif is_array(value):
-        _append_items(value, b"[]", level, out, budget, style)
-    elif isinstance(value, dict):
-        _append_items(value.items(), b"{}", level, out, budget, style)
-    else:
-        _put(b"null", out, budget)
+@dataclass(frozen=True)
+class _JsonWriter:
+    """JSON being written, in `style`."""
 
+    out: list[bytes]
+    budget: Budget
+    style: JsonStyle
 
-def _append_items(
-    items: Iterable[Value], brackets: bytes, level: int, out: list[bytes], budget: Budget, style: JsonStyle
-) -> None:
-    opened, line_end = False, b"\n" if style.indent >= 0 else b""
-    width = max(style.indent, 0) * (level + 1)
-    _put(brackets[:1], out, budget)
-    for item in items:
-        budget.text(width)
-        _put((style.item_separator if opened else b"") + line_end + b" " * width, out, budget)
-        opened = True
-        if brackets == b"{}":
-            _put(_json_string(as_text(item[0], budget), style.ascii_only) + style.key_separator, out, budget)
-            item = item[1]
-        _append_json(item, level + 1, out, budget, style)
-    if opened:
-        _put(line_end + b" " * (max(style.indent, 0) * level), out, budget)
-    _put(brackets[1:], out, budget)
+    def value(self, value: Value, level: int) -> None:
+        self.budget.step()
+        if isinstance(value, bytes):
+            self.put(_json_string(value, self.style.ascii_only))
+        elif isinstance(value, bool):
+            self.put(b"true" if value else b"false")
+        elif isinstance(value, int):
+            self.put(str(value).encode())
+        elif isinstance(value, float):
+            self.put(f"{value:g}".encode())
+        elif is_array(value):
+            self.items([(b"", item) for item in value], b"[]", level)
+        elif isinstance(value, dict):
+            self.items([(self.key(key), item) for key, item in value.items()], b"{}", level)
+        else:
+            self.put(b"null")
+
+    def key(self, key: Value) -> bytes:
+        return _json_string(as_text(key, self.budget), self.style.ascii_only) + self.style.key_separator
+
+    def items(self, items: list[tuple[bytes, Value]], brackets: bytes, level: int) -> None:
+        """Each item behind its key, or behind nothing in an array."""
+        step, line_end = max(self.style.indent, 0), b"\n" if self.style.indent >= 0 else b""
+        self.put(brackets[:1])
+        for i, (key, item) in enumerate(items):
+            self.budget.text(step * (level + 1))
+            self.put((self.style.item_separator if i else b"") + line_end + b" " * (step * (level + 1)) + key)
+            self.value(item, level + 1)
+        if items:
+            self.put(line_end + b" " * (step * level))
+        self.put(brackets[1:])
+
+    def put(self, text: bytes) -> None:
+        _put(text, self.out, self.budget)
 
 
 def _json_string(value: bytes, ascii_only: bool) -> bytes:

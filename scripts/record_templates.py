@@ -1,9 +1,9 @@
 """Records what the reference's llama-server renders of template_cases.py, into tests/recordings/text/templates.json.
 
-    BANKML_ORACLE=FOLDER python tests/text/record_templates.py MODEL.gguf
+    python -m scripts.record_templates MODEL.gguf
 
-Any small model will do: only its template is replaced. One server is started for all snippets (a template that picks one by
-`case`), and one for each whole template.
+Any small model will do: only its template is replaced. One server is started for all snippets (a template that picks
+one by `case`), and one for each whole template.
 """
 
 import http.client
@@ -17,10 +17,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent))
-from template_cases import CONVERSATION, CONVERSATIONS, SNIPPETS, TEMPLATES
+from tests import oracle
+from tests.text.template_cases import CONVERSATION, CONVERSATIONS, SNIPPETS, TEMPLATES
 
-OUTPUT = Path(__file__).parents[1] / "recordings" / "text" / "templates.json"
+ROOT = Path(__file__).resolve().parents[1]
+
+OUTPUT = ROOT / "tests" / "recordings" / "text" / "templates.json"
 
 
 class LlamaServer:
@@ -73,14 +75,16 @@ class LlamaServer:
 
 
 def dispatcher(snippets: list[str]) -> str:
-    """A template that renders the snippet `case` names. A snippet begins after a marker, so that nothing is stripped."""
+    """A template that renders the snippet `case` names. A snippet begins after a marker, so that nothing is
+    stripped."""
     return "{{ '' }}" + "".join(
-        f"{{% if case == {i} %}}{{{{ '@' }}}}{snippet}{{{{ '@' }}}}{{% endif %}}{{{{ '' }}}}" for i, snippet in enumerate(snippets)
+        f"{{% if case == {i} %}}{{{{ '@' }}}}{snippet}{{{{ '@' }}}}{{% endif %}}{{{{ '' }}}}"
+        for i, snippet in enumerate(snippets)
     )
 
 
 def main() -> None:
-    folder = next(Path(os.environ["BANKML_ORACLE"]).rglob("llama-server")).parent
+    folder = oracle.find("llama-server").parent
     model = Path(sys.argv[1])
     recording: dict[str, Any] = {"snippets": [], "templates": {}}
     with LlamaServer(folder, model, dispatcher(SNIPPETS)) as server:

@@ -1,0 +1,49 @@
+"""The tokens' probabilities as llama-server writes them, and their bytes for the receipt.
+
+An array of entries is written once: as one array in a whole answer, or an entry to a chunk in a streamed one. Either
+way its bytes are those of the entries, joined by ", ", inside [ ].
+"""
+
+from collections.abc import Callable, Sequence
+
+from bankml.api.json_out import written
+from bankml.engine.completion import Entry
+from bankml.receipt.receipt import Tally
+from bankml.text.pieces import whole_size
+
+Json = dict[str, object]
+
+
+class Logprobs:
+    """Writes the entries of one answer and gives `tally` every byte of them.
+
+    `piece` gives the bytes a token adds to a text, none for a control token.
+    """
+
+    def __init__(self, piece: Callable[[int], bytes], tally: Tally) -> None:
+        self._piece = piece
+        self._tally = tally
+
+    def array(self, entries: Sequence[Entry]) -> list[Json]:
+        """`entries` as JSON, to be sent: their bytes count from here on."""
+        array = [self._entry(entry) for entry in entries]
+        for one in array:
+            self._tally.logprobs(written(one))
+        return array
+
+    def _entry(self, entry: Entry) -> Json:
+        probs = entry.probs
+        value, top = ("logprob", "top_logprobs") if probs.logarithmic else ("prob", "top_probs")
+        tops = [_token(token, self._piece(token), value, number) for token, number in probs.top]
+        return _token(probs.token, entry.released, value, probs.value) | {top: tops}
+
+
+def _token(token: int, data: bytes, name: str, number: float) -> Json:
+    """The text is `data` without a character that is cut off at its end, with U+FFFD for what else is not UTF-8."""
+    text = data[: whole_size(data)].decode("utf-8", "replace")
+    return {"id": token, "token": text, "bytes": list(data), name: number}
+
+
+def without_stop_word(entries: Sequence[Entry], n_tokens: int) -> Sequence[Entry]:
+    """The entries of an answer that a stop string ended, less one for each of the string's own tokens."""
+    return entries[: max(0, len(entries) - n_tokens)]

@@ -1,0 +1,80 @@
+"""llama-server's `/slots`: what the one slot is doing, and its tokens to and from a file."""
+
+import re
+import time
+from collections.abc import Callable
+from urllib.parse import parse_qs
+
+from bankml.api import fields
+from bankml.api.exchange import LogLine, Reply, Request
+from bankml.api.json_in import read_object
+from bankml.api.json_out import written
+from bankml.engine import slot_actions
+from bankml.engine.completion import Engine
+from bankml.engine.slot_folder import SlotFolder, is_slot_name
+from bankml.errors import NotSupported, RequestError
+from bankml.library.resident import Library, Resident
+
+Json = dict[str, object]
+Handler = Callable[[Library, Request, Reply], LogLine]
+
+PREFIX = "/slots/"
+ONLY_ID = "0"
+
+
+def slots(library: Library, request: Request, reply: Reply) -> LogLine:
+    """`GET /slots`: the one slot, with what llama-server says of a slot that has done nothing yet."""
+    engine = library.startup.engine
+    slot = {"id": 0, "n_ctx": engine.model.n_ctx, "speculative": False, "is_processing": engine.queue.busy}
+    reply.whole(200, written([slot]))
+    return LogLine(200)
+
+
+def slot_action(folder: SlotFolder | None) -> Handler:
+    """`POST /slots/{id}?action=save|restore|erase`, with files in `folder`; without one it answers 501."""
+
+    def handler(library: Library, request: Request, reply: Reply) -> LogLine:
+        if folder is None:
+            # llama-server's words; its --slot-save-path is --slot-dir here.
+            raise NotSupported("This server does not support slots action. Start it with `--slot-save-path`")
+        slot_id = request.path.removeprefix(PREFIX)
+        if re.fullmatch("[0-9]+", slot_id) is None:
+            raise RequestError("Invalid slot ID")
+        action = parse_qs(request.query).get("action", [""])[0]
+        if action not in ("save", "restore", "erase"):
+            raise RequestError("Invalid action")
+        name = "" if action == "erase" else _filename(request.body)
+        if slot_id != ONLY_ID:
+            raise RequestError("Invalid slot ID")
+        resident = library.startup
+        with resident.engine.queue.turn(reply.cancelled):
+            resident.check_unchanged()
+            answer = _act(action, resident, folder, name)
+        reply.whole(200, written({"id_slot": 0, **answer}))
+        return LogLine(200, note=action)
+
+    return handler
+
+
+def _filename(body: bytes) -> str:
+    name = fields.string(read_object(body), "filename")
+    if name is None:
+        raise fields.refuse("filename", "it is required")
+    if not is_slot_name(name):
+        raise RequestError("Invalid filename")
+    return name
+
+
+def _act(action: str, resident: Resident, folder: SlotFolder, name: str) -> Json:
+    engine: Engine = resident.engine
+    started = time.monotonic()
+    if action == "erase":
+        return {"n_erased": slot_actions.erase(engine)}
+    sha256 = resident.provenance.model_sha256
+    if action == "save":
+        done = slot_actions.save(engine, sha256, folder, name)
+        counts, timing = {"n_saved": done.n_tokens, "n_written": done.nbytes}, "save_ms"
+    else:
+        done = slot_actions.restore(engine, sha256, folder, name)
+        counts, timing = {"n_restored": done.n_tokens, "n_read": done.nbytes}, "restore_ms"
+    return {"filename": name, **counts, "timings": {timing: (time.monotonic() - started) * 1000}}

@@ -1,0 +1,42 @@
+"""How much memory the prompt cache may take."""
+
+import os
+import re
+from pathlib import Path
+
+from bankml.errors import UsageError
+
+MIB = 1 << 20
+DEFAULT_MIB = 8192
+MOST_MIB = 1 << 24
+VARIABLE = "BANKML_CACHE_RAM"
+
+
+def available_memory(meminfo: Path = Path("/proc/meminfo")) -> int:
+    """Bytes that programs can take without swapping, as the kernel estimates them; elsewhere the machine's memory."""
+    try:
+        found = re.search(r"^MemAvailable:\s+(\d+) kB$", meminfo.read_text(), re.MULTILINE)
+    except OSError:
+        found = None
+    if found is not None:
+        return int(found[1]) * 1024
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def asked_limit() -> int | None:
+    """The limit of the prompt cache in bytes that the environment asks for now. Raises UsageError."""
+    return cache_limit(os.environ.get(VARIABLE), available_memory())
+
+
+def cache_limit(text: str | None, available: int) -> int | None:
+    """The limit in bytes that `text`, the variable's value in MiB, asks for: 0 is no cache, None no limit.
+
+    Unset or empty: DEFAULT_MIB, but at most a quarter of `available` bytes. Raises UsageError.
+    """
+    if not text:
+        return min(DEFAULT_MIB * MIB, available // 4)
+    if text == "-1":
+        return None
+    if not text.isascii() or not text.isdigit() or int(text[:20]) > MOST_MIB:
+        raise UsageError(f"{VARIABLE} must be a whole number of MiB up to {MOST_MIB}, or -1 for no limit, not {text!r}")
+    return int(text) * MIB

@@ -1,0 +1,177 @@
+"""What earlier conversations left in the slot, kept in memory so that they find their prefix again.
+
+The rules are those of llama-server's host prompt cache, whose counts a client sees as `cache_n`; its fractions are
+32-bit floats, so these are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bankml.engine.parts import Cells
+from bankml.engine.slot import Slot, Tokens, common_prefix
+
+if TYPE_CHECKING:
+    from bankml.model.kv_cache import State
+
+TOKEN_BYTES = np.dtype(np.int32).itemsize
+
+SIMILAR = np.float32(0.1)
+"""A prompt that has no more than this part in common with the slot belongs to another conversation."""
+
+LOSING = np.float32(0.5)
+"""A slot that would keep less than this part of itself is saved first."""
+
+WORTH_TAKING = np.float32(0.25)
+"""An entry that would keep less than this part of itself stays where it is."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """The tokens of one conversation, with their keys and values."""
+
+    tokens: Tokens
+    state: State
+
+    @property
+    def nbytes(self) -> int:
+        return entry_bytes(len(self.tokens), self.state.nbytes)
+
+
+def entry_bytes(n_tokens: int, state_bytes: int) -> int:
+    """What an entry takes: its tokens and its keys and values."""
+    return n_tokens * TOKEN_BYTES + state_bytes
+
+
+class PromptCache:
+    """Entries in the order in which they came, within a limit of bytes and one of tokens.
+
+    `limit_bytes` None is no limit of bytes. The limit of tokens grows to what fits into the limit of bytes.
+    """
+
+    def __init__(self, limit_bytes: int | None, limit_tokens: int) -> None:
+        self._limit_bytes = limit_bytes
+        self._limit_tokens = limit_tokens
+        self._entries: list[Entry] = []
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(entry.nbytes for entry in self._entries)
+
+    @property
+    def n_tokens(self) -> int:
+        return sum(len(entry.tokens) for entry in self._entries)
+
+    @property
+    def limit_bytes(self) -> int | None:
+        return self._limit_bytes
+
+    def admit(self, tokens: Tokens, nbytes: int) -> bool:
+        """Whether an entry of `tokens` and `nbytes` is to be added; if so, what it replaces is gone and it has room.
+
+        Not when an entry holds it whole or it could never fit. It replaces the entries that it holds whole, and the
+        oldest until it fits.
+        """
+        shared = [common_prefix(entry.tokens, tokens) for entry in self._entries]
+        if len(tokens) in shared or (self._limit_bytes is not None and nbytes > self._limit_bytes):
+            return False
+        pairs = zip(self._entries, shared, strict=True)
+        self._entries = [entry for entry, common in pairs if common < len(entry.tokens)]
+        self._evict(nbytes)
+        return True
+
+    def add(self, entry: Entry) -> None:
+        """Adds an entry that was admitted."""
+        self._entries.append(entry)
+
+    def take(self, held: Tokens, prompt: Tokens) -> Entry | None:
+        """Takes out the entry that serves `prompt` better than the tokens `held` by the slot do, if there is one.
+
+        Better is a larger part of itself kept and a larger part of the prompt found; any entry beats an empty slot.
+        """
+        common = common_prefix(held, prompt)
+        kept = part(common, len(held)) if len(held) else np.float32(-1)
+        found = part(common, len(prompt))
+        best = None
+        for entry in self._entries:
+            common = common_prefix(entry.tokens, prompt)
+            would_keep, would_find = part(common, len(entry.tokens)), part(common, len(prompt))
+            if would_keep >= WORTH_TAKING and would_keep > kept and would_find > found:
+                kept, found, best = would_keep, would_find, entry
+        if best is not None:
+            self._entries = [entry for entry in self._entries if entry is not best]
+        return best
+
+    def trim(self) -> None:
+        """Drops the oldest entries until both limits hold."""
+        self._evict(0)
+        limit = self._limit_tokens
+        if self._limit_bytes is not None:
+            bytes_a_token = max(1.0, self.nbytes / max(1, self.n_tokens))
+            limit = max(limit, int(self._limit_bytes / bytes_a_token))
+        while self._entries and self.n_tokens > limit:
+            del self._entries[0]
+
+    def shrink(self) -> None:
+        """Memory ran out: from now on, at most two fifths of what is held."""
+        self._limit_bytes = max(1, self.nbytes * 2 // 5)
+        self.trim()
+
+    def _evict(self, room: int) -> None:
+        while self._limit_bytes is not None and self._entries and self.nbytes + room > self._limit_bytes:
+            del self._entries[0]
+
+
+def prompt_cache(limit_bytes: int | None, n_ctx: int) -> PromptCache | None:
+    """None where the limit is 0; the limit of tokens is llama-server's, the context."""
+    return None if limit_bytes == 0 else PromptCache(limit_bytes, limit_tokens=n_ctx)
+
+
+def part(some: int, whole: int) -> np.float32:
+    return np.float32(some) / np.float32(max(1, whole))
+
+
+def stays(held: Tokens, prompt: Tokens) -> bool:
+    """Whether `prompt` goes on with what the slot holds and leaves most of it standing."""
+    if not len(held):
+        return False
+    found = part(common_prefix(held, prompt), len(prompt))
+    if not found > SIMILAR:
+        return False
+    return not found * np.float32(len(prompt)) / np.float32(len(held)) < LOSING
+
+
+def change_over(prompt: Sequence[int], slot: Slot, cells: Cells, cache: PromptCache, reuse: bool = True) -> None:
+    """Before `prompt` is computed: saves what the slot would lose, and brings back what was saved of its conversation.
+
+    Of an entry that is brought back only the cells are copied that `prompt` begins with; the rest would be dropped.
+    Without `reuse` none are, but llama-server takes the entry out all the same.
+    """
+    held, wanted = np.array(slot.tokens, np.int32), np.array(list(prompt), np.int32)
+    if stays(held, wanted):
+        return
+    if len(held):
+        _save(held, cells, cache)
+    entry = cache.take(held, wanted)
+    if entry is not None:
+        common = common_prefix(entry.tokens, wanted) if reuse else 0
+        slot.clear()
+        cells.load(entry.state, common)
+        slot.extend(entry.tokens[:common].tolist())
+    cache.trim()
+
+
+def _save(held: Tokens, cells: Cells, cache: PromptCache) -> None:
+    if not cache.admit(held, entry_bytes(len(held), len(held) * cells.cell_bytes)):
+        return
+    try:
+        cache.add(Entry(held, cells.save(len(held))))
+    except MemoryError:
+        cache.shrink()

@@ -1,0 +1,56 @@
+"""Saving, restoring and erasing the slot. Whoever does it holds the engine's turn."""
+
+from dataclasses import dataclass
+
+from bankml.engine import slot_file
+from bankml.engine.completion import Engine
+from bankml.engine.slot_file import NotASlotFile, NotRestored, Origin
+from bankml.engine.slot_folder import SlotFolder
+from bankml.errors import FileProblem, RequestError
+
+NOTHING_TO_RESTORE = "No available space in KV cache or invalid slot save file"
+"""llama-server's words for a file that is not there, or is no slot file."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """How many tokens were saved or restored, and the bytes of their file."""
+
+    n_tokens: int
+    nbytes: int
+
+
+def save(engine: Engine, model_sha256: str, folder: SlotFolder, name: str) -> Done:
+    """Writes the slot to the file `name`. Raises FileProblem; the file is then what it was before."""
+    tokens = engine.slot.tokens
+    origin = Origin.of(engine.model, model_sha256)
+    try:
+        with folder.replacing(name) as out:
+            nbytes = slot_file.write(out, origin, tokens, engine.model)
+    except FileProblem as error:
+        raise FileProblem(f"Unable to save slot: {error.message}") from error
+    return Done(len(tokens), nbytes)
+
+
+def restore(engine: Engine, model_sha256: str, folder: SlotFolder, name: str) -> Done:
+    """Fills the slot from the file `name`. Raises RequestError with the reason; the slot is then empty."""
+    engine.slot.clear()
+    origin = Origin.of(engine.model, model_sha256)
+    try:
+        with folder.reading(name) as source:
+            tokens = slot_file.read(source, origin, engine.model)
+    except (FileNotFoundError, NotASlotFile):
+        raise RequestError(f"Unable to restore slot: {NOTHING_TO_RESTORE}") from None
+    except (FileProblem, NotRestored) as error:
+        raise RequestError(f"Unable to restore slot: {error}") from error
+    except OSError as error:
+        raise RequestError(f"Unable to restore slot: cannot read {name}: {error.strerror}") from error
+    engine.slot.extend(tokens)
+    return Done(len(tokens), origin.file_bytes(len(tokens)))
+
+
+def erase(engine: Engine) -> int:
+    """Empties the slot; returns how many tokens it held. What other conversations left in the prompt cache stays."""
+    n_erased = len(engine.slot)
+    engine.slot.clear()
+    return n_erased

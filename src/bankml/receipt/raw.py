@@ -1,0 +1,57 @@
+"""Where a value stands in JSON text: its very characters, which parsing and writing anew need not give back."""
+
+import json
+import re
+
+SPACE = re.compile(r"[ \t\n\r]*")
+DECODER = json.JSONDecoder()
+
+
+def raw_value(text: str, path: tuple[str | int, ...]) -> str | None:
+    """The characters of the value that `path` (keys and array positions) leads to in `text`; None when to nothing.
+
+    `text` is JSON that has been parsed before. Of a repeated key the last one counts, as it does for the parser.
+    """
+    start, end = _skip(text, 0), len(text)
+    for step in path:
+        spans = _members(text, start) if isinstance(step, str) else _items(text, start)
+        found = spans.get(step)
+        if found is None:
+            return None
+        start, end = found
+    return text[start:end].rstrip(" \t\n\r")
+
+
+def _skip(text: str, at: int) -> int:
+    found = SPACE.match(text, at)
+    return found.end() if found else at
+
+
+def _members(text: str, at: int) -> dict[str | int, tuple[int, int]]:
+    """Where each value of the object at `at` begins and ends; nothing when there is no object."""
+    spans: dict[str | int, tuple[int, int]] = {}
+    if text[at : at + 1] != "{":
+        return spans
+    at = _skip(text, at + 1)
+    while text[at] != "}":
+        key, at = DECODER.raw_decode(text, _skip(text, at))
+        start = _skip(text, _skip(text, at) + 1)  # past the colon
+        _, end = DECODER.raw_decode(text, start)
+        spans[key] = (start, end)
+        at = _skip(text, end)
+        at = _skip(text, at + 1) if text[at] == "," else at
+    return spans
+
+
+def _items(text: str, at: int) -> dict[str | int, tuple[int, int]]:
+    """Where each item of the array at `at` begins and ends; nothing when there is no array."""
+    spans: dict[str | int, tuple[int, int]] = {}
+    if text[at : at + 1] != "[":
+        return spans
+    at = _skip(text, at + 1)
+    while text[at] != "]":
+        _, end = DECODER.raw_decode(text, at)
+        spans[len(spans)] = (at, end)
+        at = _skip(text, end)
+        at = _skip(text, at + 1) if text[at] == "," else at
+    return spans

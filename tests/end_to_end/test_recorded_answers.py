@@ -1,0 +1,100 @@
+"""`bankml serve --native` on real models, over real sockets: what llama-server answered to the same requests."""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bankml.receipt.check import check
+from tests.end_to_end.answers import essence
+from tests.end_to_end.servers import ask, exchange, free_port, waiting
+from tests.end_to_end.tiny import MODELS, write
+
+RECORDING = Path(__file__).parent.parent / "recordings/end_to_end/llama-server.json"
+RECORDED = json.loads(RECORDING.read_text(encoding="utf-8"))
+# As llama-server was run: two threads, no cache beside the slot's own.
+ENVIRONMENT = {"BANKML_LLAMA_THREADS": "2", "BANKML_THREADS": "2", "BANKML_CACHE_RAM": "0"}
+
+
+@pytest.fixture(scope="module", params=MODELS, ids=lambda tiny: tiny.name)
+def served(request, tmp_path_factory):
+    """The model, the gateway's port and the engine's of a server that has just been started on it."""
+    folder = tmp_path_factory.mktemp("model")
+    path = folder / f"{request.param.name}.gguf"
+    write(path, request.param)
+    fork = ["--fork", f"{path}.FORK.json"]
+    bankml = [sys.executable, "-m", "bankml"]
+    subprocess.run([*bankml, "pin", str(path), *fork, "--record"], check=True, capture_output=True)
+    gate, engine = free_port(), free_port()
+    where = ["--listen", f"127.0.0.1:{gate}", "--upstream", f"127.0.0.1:{engine}", "--ctx", "2048"]
+    with open(folder / "log", "wb") as log:
+        command = [*bankml, "serve", str(path), *fork, "--native", *where]
+        process = subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, **ENVIRONMENT})
+    try:
+        waiting(gate, process)
+        yield path, gate, engine
+    finally:
+        process.terminate()
+        assert process.wait(10) in (0, -15)
+
+
+def held_back(want, got, body):
+    """llama-server's stream loses what it held for a stop string when the token limit comes; ours sends it."""
+    at_limit = body.get("stream") and "stop" in body and want.get("finish") == "length"
+    return got["text"].removeprefix(want["text"]) if at_limit else ""
+
+
+def test_every_recorded_answer(served):
+    path, gate, _ = served
+    recorded = RECORDED["models"][path.stem]
+    assert hashlib.sha256(path.read_bytes()).hexdigest() == recorded["sha256"], "not the model that was recorded"
+    wrong = []
+    for case, want in zip(RECORDED["cases"], recorded["answers"], strict=True):
+        status, data, streamed = ask(gate, case["path"], case["body"])
+        got = essence(status, data, streamed)
+        if rest := held_back(want, got, case["body"]):
+            assert any(rest.endswith(stop[:n]) for stop in case["body"]["stop"] for n in range(1, len(stop)))
+            got["text"] = want["text"]
+        if got != want:
+            wrong.append((case["name"], {k: (want.get(k), got.get(k)) for k in want if want.get(k) != got.get(k)}))
+        if status == 200 and "choices" in str(data[:200]):
+            assert check(json.dumps(case["body"]).encode(), data).problems == ()
+    assert not wrong, f"{len(wrong)} of {len(recorded['answers'])} differ: {wrong[:3]}"
+
+
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/completion", "/completions"])
+def test_streamed_and_whole_are_one_answer(served, path):
+    """The same text, the same entries where text was released, and receipts that fit; on both addresses."""
+    _, gate, engine = served
+    for port, seed in ((gate, 1), (engine, 2)):
+        body = {"seed": seed, "max_tokens": 20, "n_probs": 2, "cache_prompt": False}
+        body |= {"prompt": "where the wind"} if path != "/v1/chat/completions" else {"messages": MESSAGES}
+        answers = []
+        for stream in (False, True):
+            sent = json.dumps({**body, "stream": stream}).encode()
+            status, _, data = exchange(port, "POST", path, sent)
+            checked = check(sent, data)
+            assert status == 200 and checked.problems == () and "logprobs_sha256" in checked.receipt
+            answers.append((checked, essence(status, data, stream)))
+        (whole, one), (streamed, events) = answers
+        assert whole.text == streamed.text
+        for field in ("prompt_tokens", "completion_tokens", "response_sha256"):
+            assert whole.receipt[field] == streamed.receipt[field]
+        if path == "/v1/chat/completions":
+            first, *rest = one["probs"]
+            assert events["probs"] in ([first, *_speaking(rest)], _speaking(one["probs"]))
+        else:
+            assert events["probs"] == one["probs"]
+            assert whole.receipt["logprobs_sha256"] == streamed.receipt["logprobs_sha256"]
+
+
+MESSAGES = [{"role": "user", "content": "where is the rain?"}]
+
+
+def _speaking(probs):
+    """The entries of tokens that released text."""
+    return [entry for entry in probs if entry[0].split(" ", 1)[1]]

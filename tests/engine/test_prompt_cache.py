@@ -1,0 +1,241 @@
+import numpy as np
+import pytest
+from cell_toys import CellModel, entry, filled
+from engine_toys import ByteVocabulary, GreedySampler, ToyPieces
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bankml.engine.completion import Engine, Job, complete
+from bankml.engine.memory import MIB, available_memory, cache_limit
+from bankml.engine.prompt_cache import Entry, PromptCache, change_over, stays
+from bankml.engine.slot import Slot
+from bankml.errors import UsageError
+
+
+def tokens(text):
+    return np.array(list(text), np.int32)
+
+
+def cache_of(*entries, limit_bytes=None, limit_tokens=10**6):
+    cache = PromptCache(limit_bytes, limit_tokens)
+    for one in entries:
+        cache.add(one)
+    return cache
+
+
+def texts(cache):
+    return [bytes(one.tokens.astype(np.uint8)) for one in cache._entries]
+
+
+# ---- whether the slot stays as it is
+
+
+@pytest.mark.parametrize(
+    "held,prompt,keeps",
+    [
+        (b"", b"abc", False),
+        (b"abcdef", b"abcdefgh", True),
+        (b"abcdef", b"abcxyz", True),  # half of the slot is kept
+        (b"abcdefg", b"abcxyz", False),  # less than half
+        (b"a", b"a" + bytes(9), False),  # a tenth of the prompt is found, not more
+        (b"a", b"a" + bytes(8), True),
+        (b"xyz", b"abc", False),
+    ],
+)
+def test_when_the_slot_stays(held, prompt, keeps):
+    assert stays(tokens(held), tokens(prompt)) is keeps
+
+
+# ---- what is kept
+
+
+def test_what_an_entry_holds_whole_is_not_kept_again():
+    cache = cache_of(entry(b"abcdef", 100))
+    assert not cache.admit(tokens(b"abcd"), 10) and not cache.admit(tokens(b"abcdef"), 10)
+    assert texts(cache) == [b"abcdef"]
+
+
+def test_what_a_new_entry_holds_whole_goes():
+    cache = cache_of(entry(b"abc", 10), entry(b"abx", 10), entry(b"abcd", 10))
+    assert cache.admit(tokens(b"abcdef"), 10)
+    assert texts(cache) == [b"abx"]
+
+
+def test_the_oldest_make_room():
+    cache = cache_of(*(entry(bytes([i]), 30) for i in range(3)), limit_bytes=100)
+    assert cache.admit(tokens(b"abc"), 40)
+    assert texts(cache) == [b"\1", b"\2"]
+    cache.add(entry(b"abc", 40))
+    assert cache.nbytes == 100
+
+
+def test_what_could_never_fit_disturbs_nothing():
+    cache = cache_of(entry(b"a", 30), entry(b"b", 70), limit_bytes=100)
+    assert not cache.admit(tokens(b"ab"), 101)
+    assert texts(cache) == [b"a", b"b"]
+
+
+def test_real_bytes_are_counted():
+    model = CellModel(width=5)
+    slot, cache = filled(model, list(b"abcdef")), PromptCache(None, 10**6)
+    change_over(b"xyz", slot, model, cache)
+    assert cache.nbytes == 6 * 4 + model.k[:, :, :6].nbytes + model.v[:, :, :6].nbytes
+    assert model.saved == [6]
+
+
+def test_nothing_is_copied_that_is_not_kept():
+    model = CellModel(width=5)
+    slot, cache = filled(model, list(b"abcdef")), PromptCache(6 * 44 - 1, 10**6)
+    change_over(b"xyz", slot, model, cache)
+    assert len(cache) == 0 and model.saved == []
+    change_over(b"abc", slot, model, cache)  # stays: half is kept
+    assert len(cache) == 0 and model.saved == []
+
+
+# ---- what comes back
+
+
+def test_an_entry_must_beat_the_slot_in_both_ways():
+    better = entry(b"abcdxxxx")
+    assert cache_of(better).take(tokens(b"abyyyyyy"), tokens(b"abcdef")) is better
+    assert cache_of(entry(b"abcdxxxxxxxxxxxx")).take(tokens(b"abyy"), tokens(b"abcdef")) is None  # keeps less of itself
+    assert cache_of(entry(b"ab")).take(tokens(b"abyy"), tokens(b"abcdef")) is None  # finds no more of the prompt
+
+
+def test_an_entry_that_would_lose_most_of_itself_stays():
+    assert cache_of(entry(b"ab" + bytes(7))).take(tokens(b""), tokens(b"abc")) is None
+    cache = cache_of(entry(b"ab" + bytes(6)))
+    assert cache.take(tokens(b""), tokens(b"abc")) is not None
+    assert len(cache) == 0, "it was taken out"
+
+
+def test_the_best_is_taken_and_the_first_of_equals():
+    first, best, last = entry(b"abcx"), entry(b"abcdex"), entry(b"abcdey")
+    cache = cache_of(first, best, last)
+    assert cache.take(tokens(b""), tokens(b"abcdefgh")) is best
+    assert texts(cache) == [b"abcx", b"abcdey"]
+
+
+def test_only_the_common_cells_come_back():
+    model = CellModel()
+    cache, slot = PromptCache(None, 10**6), filled(model, list(b"abcdef"))
+    change_over(b"xyz", slot, model, cache)
+    slot = filled(model, list(b"xyz"))
+    change_over(b"abcdzz", slot, model, cache)
+    assert slot.tokens == tuple(b"abcd") == model.held(4)
+    assert texts(cache) == [b"xyz"]
+
+
+def test_nothing_comes_back_for_a_prompt_that_wants_nothing_of_it():
+    model = CellModel()
+    cache, slot = PromptCache(None, 10**6), filled(model, list(b"abcdef"))
+    change_over(b"xyz", slot, model, cache)
+    slot = filled(model, list(b"xyz"))
+    change_over(b"abcdzz", slot, model, cache, reuse=False)
+    assert len(slot) == 0 and model.held(3) == tuple(b"xyz")
+    assert texts(cache) == [b"xyz"]
+
+
+def test_a_slot_without_its_likes_is_saved_and_left_standing():
+    model = CellModel()
+    cache, slot = PromptCache(None, 10**6), filled(model, list(b"abcdef"))
+    change_over(b"abzzzzzz", slot, model, cache)
+    assert slot.tokens == tuple(b"abcdef") and texts(cache) == [b"abcdef"]
+
+
+# ---- limits
+
+
+def test_the_limit_of_tokens_grows_to_what_fits_into_the_bytes():
+    cache = cache_of(*(entry(bytes([i]) * 10, 100) for i in range(5)), limit_bytes=None, limit_tokens=30)
+    cache.trim()
+    assert cache.n_tokens == 30
+    cache = cache_of(*(entry(bytes([i]) * 10, 100) for i in range(5)), limit_bytes=400, limit_tokens=30)
+    cache.trim()
+    assert (cache.n_tokens, cache.nbytes) == (40, 400)
+
+
+def test_running_out_of_memory_gives_some_back():
+    class Full(CellModel):
+        def save(self, n):
+            raise MemoryError
+
+    cache = cache_of(*(entry(bytes([i]) * 10, 100) for i in range(5)), limit_bytes=1000)
+    model = Full()
+    slot = filled(model, list(b"abcdef"))
+    change_over(b"xyz", slot, model, cache)
+    assert cache.limit_bytes == 200 and cache.nbytes == 200 and slot.tokens == tuple(b"abcdef")
+
+
+@pytest.mark.parametrize(
+    "text,available,limit",
+    [
+        (None, 100 << 30, 8192 * MIB),
+        ("", 4 << 30, 1 << 30),
+        ("0", 1, 0),
+        ("-1", 1, None),
+        ("7", 1, 7 * MIB),
+        ("16777216", 1, 1 << 44),
+    ],
+)
+def test_the_limit_that_is_asked_for(text, available, limit):
+    assert cache_limit(text, available) == limit
+
+
+@pytest.mark.parametrize("text", ["-2", "x", "1.5", "16777217", "9" * 5000, "٣", " 1"])
+def test_a_limit_that_is_none_is_refused(text):
+    with pytest.raises(UsageError, match="BANKML_CACHE_RAM must be a whole number of MiB"):
+        cache_limit(text, 1)
+
+
+def test_available_memory(tmp_path):
+    meminfo = tmp_path / "meminfo"
+    meminfo.write_text("MemTotal: 9 kB\nMemAvailable:    1234 kB\nSwapFree: 1 kB\n")
+    assert available_memory(meminfo) == 1234 * 1024
+    assert available_memory(tmp_path / "none") > 1 << 20
+
+
+# ---- in use
+
+
+@given(
+    st.lists(st.tuples(st.binary(max_size=12), st.booleans()), min_size=1, max_size=12),
+    st.sampled_from([None, 0, 300, 1000]),
+    st.integers(1, 40),
+)
+def test_the_cache_never_changes_an_answer(prompts, limit_bytes, limit_tokens):
+    model = CellModel(n_ctx=64)
+    cache = PromptCache(limit_bytes, limit_tokens)
+    engine = Engine(model, ByteVocabulary(), prompt_cache=cache)
+    for raw, reuse in prompts:
+        prompt = [65 + byte % 2 for byte in raw] or [65]
+
+        def answer(engine, prompt=prompt, reuse=reuse):
+            return [s.token for s in complete(Job(prompt, 4, reuse), engine, GreedySampler(), ToyPieces())]
+
+        assert answer(engine) == answer(Engine(CellModel(n_ctx=64), ByteVocabulary()))
+        assert model.held(len(engine.slot)) == engine.slot.tokens
+        assert limit_bytes is None or cache.nbytes <= limit_bytes
+        for one in cache._entries:
+            assert one.state.k[0, 0, :, 0].tolist() == one.tokens.tolist()
+
+
+def test_two_conversations_in_turns():
+    engine = Engine(CellModel(), ByteVocabulary(), prompt_cache=PromptCache(None, 4096))
+    first, second = list(b"The first conversation"), list(b"Another one altogether")
+    seen = []
+    for turn in range(4):
+        for prompt in (first, second):
+            steps = list(complete(Job(prompt, 5), engine, GreedySampler(), ToyPieces()))
+            seen.append(steps[-1].progress.cached_tokens)
+            assert turn == 0 or seen[-1] == len(prompt) - 3 - 1
+            prompt.extend([*(step.token for step in steps), *b"and"])
+    assert seen[:2] == [0, 0]
+
+
+def test_an_entry_is_gone_once_it_is_in_the_slot():
+    model, cache = CellModel(), PromptCache(None, 4096)
+    cache.add(Entry(tokens(b"abc"), filled(model, list(b"abc")) and model.save(3)))
+    slot = Slot()
+    change_over(b"abcd", slot, model, cache)
+    assert slot.tokens == tuple(b"abc") and len(cache) == 0

@@ -1,0 +1,233 @@
+import fcntl
+import io
+import os
+import struct
+import threading
+
+import pytest
+from cell_toys import CellModel, filled
+from engine_toys import ByteVocabulary
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bankml.engine import slot_file
+from bankml.engine.completion import Engine
+from bankml.engine.slot_actions import erase, restore, save
+from bankml.engine.slot_file import Origin
+from bankml.engine.slot_folder import UNFINISHED, SlotFolder, is_slot_name
+from bankml.errors import FileProblem, RequestError, UsageError
+
+SHA = "ab" * 32
+TOKENS = list(b"What is said here")
+
+
+def engine_with(tokens, **model):
+    model = CellModel(**model)
+    return Engine(model, ByteVocabulary(), slot=filled(model, tokens))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return SlotFolder(str(tmp_path))
+
+
+def refused(engine, folder, name="a", sha=SHA):
+    """Why the file was refused; the slot must be empty then."""
+    engine.slot.extend([1, 2])
+    with pytest.raises(RequestError) as caught:
+        restore(engine, sha, folder, name)
+    assert len(engine.slot) == 0 and caught.value.status == 400
+    assert caught.value.message.startswith("Unable to restore slot: ")
+    return caught.value.message.removeprefix("Unable to restore slot: ")
+
+
+# ---- names: llama.cpp's fs_validate_filename
+
+
+@pytest.mark.parametrize(
+    "name", ["a", "a.bin", ".a", "naïve.bin", "a b", "x" * 255, "é" * 127, "-rf", "~", "a.b.c", "语"]
+)
+def test_names_that_pass(name):
+    assert is_slot_name(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "", ".", "..", "a..b", "../x", "a/b", "a\\b", "/", " a", "a ", "a.",
+        "a:b", "a*b", "a?b", 'a"b', "a<b", "a>b", "a|b",
+        "a\0b", "a\nb", "a\x1f", "a\x7f", "a\x80", "a\x9f",
+        "a\ufffd", "\ufeffa", "a\uff0eb", "a\u2215b", "a\u2216b", "\ud800",
+        "x" * 256, "é" * 128,
+    ],
+)  # fmt: skip
+def test_names_that_do_not(name):
+    assert not is_slot_name(name)
+
+
+# ---- round
+
+
+@given(st.lists(st.integers(0, 255), max_size=40), st.integers(1, 3))
+def test_what_is_saved_comes_back(tokens, width):
+    engine = engine_with(tokens, n_ctx=64, width=width)
+    origin, file = Origin.of(engine.model, SHA), io.BytesIO()
+    assert slot_file.write(file, origin, tokens, engine.model) == len(file.getvalue()) == origin.file_bytes(len(tokens))
+    other = CellModel(n_ctx=64, width=width)
+    with open(os.memfd_create("slot"), "w+b") as source:
+        source.write(file.getvalue())
+        source.seek(0)
+        assert slot_file.read(source, Origin.of(other, SHA), other) == tokens
+    assert other.held(len(tokens)) == tuple(tokens)
+
+
+def test_save_erase_restore(folder, tmp_path):
+    engine = engine_with(TOKENS)
+    saved = save(engine, SHA, folder, "a")
+    assert saved.n_tokens == len(TOKENS) and saved.nbytes == (tmp_path / "a").stat().st_size
+    assert erase(engine) == len(TOKENS) and erase(engine) == 0
+    engine.model.k[:] = engine.model.v[:] = -1
+    assert restore(engine, SHA, folder, "a") == saved
+    assert engine.slot.tokens == tuple(TOKENS) == engine.model.held(len(TOKENS))
+    assert (tmp_path / "a").stat().st_mode & 0o777 == 0o600
+
+
+def test_another_context_that_is_long_enough(folder):
+    save(engine_with(TOKENS, n_ctx=256), SHA, folder, "a")
+    assert restore(engine_with([], n_ctx=len(TOKENS)), SHA, folder, "a").n_tokens == len(TOKENS)
+    short = engine_with([], n_ctx=len(TOKENS) - 1)
+    assert refused(short, folder) == "its 17 tokens (of a context of 256) do not fit the context of 16"
+
+
+def test_an_empty_slot(folder):
+    save(engine_with([]), SHA, folder, "a")
+    assert restore(engine_with(TOKENS), SHA, folder, "a").n_tokens == 0
+
+
+# ---- refused
+
+
+def test_every_damaged_byte_is_found(folder, tmp_path):
+    engine = engine_with(TOKENS[:3], n_ctx=16)
+    save(engine, SHA, folder, "a")
+    good = (tmp_path / "a").read_bytes()
+    for at in range(len(good)):
+        for bit in (0, 7):
+            (tmp_path / "a").write_bytes(good[:at] + bytes([good[at] ^ 1 << bit]) + good[at + 1 :])
+            if 40 <= at < 44:  # the context is only told, but it too is under the sha256
+                assert "damaged" in refused(engine, folder)
+            else:
+                refused(engine, folder)
+
+
+def test_every_shorter_file_and_a_longer_one(folder, tmp_path):
+    engine = engine_with(TOKENS[:3], n_ctx=16)
+    save(engine, SHA, folder, "a")
+    good = (tmp_path / "a").read_bytes()
+    for size in range(len(good)):
+        (tmp_path / "a").write_bytes(good[:size])
+        refused(engine, folder)
+    (tmp_path / "a").write_bytes(good + b"\0")
+    assert "bytes, but 3 tokens take" in refused(engine, folder)
+
+
+def test_another_model_type_or_shape(folder):
+    save(engine_with(TOKENS), SHA, folder, "a")
+    other = engine_with([])
+    assert refused(other, folder, sha="cd" * 32) == f"the file is of another model, with the sha256 {SHA}"
+    other.model.cache_type = "q8_0"
+    assert refused(other, folder) == "the file's K/V cache is f16, this server's is q8_0"
+    assert refused(engine_with([], width=2), folder) == "the file's K/V cache has another shape than the model's"
+
+
+def test_tokens_that_the_model_does_not_have(folder):
+    engine = engine_with([300, -5])
+    save(engine, SHA, folder, "a")
+    assert refused(engine, folder) == "the file holds tokens that the model does not have"
+
+
+def test_a_count_of_tokens_that_is_no_count(folder, tmp_path):
+    save(engine_with([]), SHA, folder, "a")
+    raw = bytearray((tmp_path / "a").read_bytes())
+    raw[slot_file.HEAD.size - 4 : slot_file.HEAD.size] = struct.pack("<I", 2**32 - 1)
+    (tmp_path / "a").write_bytes(raw)
+    assert "4294967295 tokens" in refused(engine_with([]), folder)
+
+
+def test_nothing_and_no_slot_file_are_told_as_llama_server_tells_it(folder, tmp_path):
+    (tmp_path / "a").write_bytes(b"GGUF" + bytes(500))
+    for name in ("a", "missing"):
+        assert refused(engine_with([]), folder, name) == "No available space in KV cache or invalid slot save file"
+
+
+@pytest.mark.parametrize("kind", ["link", "broken link", "pipe", "folder"])
+def test_what_is_no_plain_file_is_neither_read_nor_replaced(folder, tmp_path, kind):
+    outside = tmp_path.parent / "outside"
+    save(engine_with(TOKENS), SHA, folder, "b")
+    before = (tmp_path / "b").read_bytes()
+    (tmp_path / "b").rename(outside)
+    make = {
+        "link": lambda: (tmp_path / "a").symlink_to(outside),
+        "broken link": lambda: (tmp_path / "a").symlink_to(tmp_path / "new"),
+        "pipe": lambda: os.mkfifo(tmp_path / "a"),
+        "folder": (tmp_path / "a").mkdir,
+    }
+    make[kind]()
+    what = "a is a symbolic link" if "link" in kind else "a is not a plain file"
+    assert refused(engine_with([]), folder) == what
+    with pytest.raises(FileProblem, match=f"^Unable to save slot: {what}$"):
+        save(engine_with([1]), SHA, folder, "a")
+    assert outside.read_bytes() == before and os.listdir(tmp_path) == ["a"]
+
+
+# ---- saving that fails
+
+
+class Breaks(CellModel):
+    def view(self, n):
+        if n:
+            raise OSError(28, "No space left on device")
+        return super().view(n)
+
+
+def test_a_save_that_fails_leaves_the_old_file_and_nothing_else(folder, tmp_path):
+    save(engine_with(TOKENS), SHA, folder, "a")
+    before = (tmp_path / "a").read_bytes()
+    model = Breaks()
+    with pytest.raises(FileProblem) as caught:
+        save(Engine(model, ByteVocabulary(), slot=filled(model, TOKENS)), SHA, folder, "a")
+    assert caught.value.message == "Unable to save slot: cannot write a: no space left on device"
+    assert caught.value.status == 500
+    assert (tmp_path / "a").read_bytes() == before and os.listdir(tmp_path) == ["a"]
+
+
+def test_a_folder_that_is_gone(folder, tmp_path):
+    tmp_path.rmdir()
+    with pytest.raises(FileProblem, match="Unable to save slot: cannot open the folder of slot files"):
+        save(engine_with(TOKENS), SHA, folder, "a")
+    assert "no such file" in refused(engine_with([]), folder)
+    with pytest.raises(UsageError):
+        SlotFolder(str(tmp_path))
+
+
+def test_what_was_left_unfinished_goes_unless_it_is_being_written(folder, tmp_path):
+    rest = tmp_path / f"{UNFINISHED}1"
+    rest.write_bytes(b"half")
+    writing, finish = threading.Event(), threading.Event()
+
+    def write():
+        with folder.replacing("a") as out:
+            out.write(b"whole")
+            writing.set()
+            assert finish.wait(5)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    assert writing.wait(5)
+    SlotFolder(str(tmp_path))
+    assert len(os.listdir(tmp_path)) == 1 and not rest.exists()
+    finish.set()
+    thread.join(5)
+    assert (tmp_path / "a").read_bytes() == b"whole"
+    with open(tmp_path / "a", "rb") as file:  # and nobody holds it any more
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

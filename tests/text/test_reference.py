@@ -1,0 +1,49 @@
+"""Against the reference build itself, live: tokens, pieces and prompts."""
+
+import random
+from types import SimpleNamespace
+
+import pytest
+
+from bankml.text.tokenizer import Tokenizer
+from bankml.text.vocabulary import CONTROL, UNKNOWN, USER_DEFINED
+from tests import oracle
+from tests.text.gguf_metadata import read_header
+from tests.text.reference import ReferenceTokenizer
+from tests.text.small_vocabulary import metadata, write_gguf
+from tests.text.strings import random_bytes, random_text
+
+pytestmark = pytest.mark.oracle
+N_TEXTS = 20_000
+
+
+def compare(tokenizer: Tokenizer, reference: ReferenceTokenizer, seed: int) -> None:
+    vocabulary = tokenizer.vocabulary
+    for id in range(reference.n_vocab):
+        assert tokenizer.piece(id) == reference.piece(id, False)
+        assert tokenizer.spelling(id) == reference.piece(id, True)
+        assert tokenizer.is_end_of_generation(id) == reference.is_end_of_generation(id)
+    cut = CONTROL | UNKNOWN | USER_DEFINED
+    specials = [text for text, a in zip(vocabulary.tokens, vocabulary.attributes, strict=True) if a & cut]
+    random_ = random.Random(seed)
+    for i in range(N_TEXTS):
+        data = random_bytes(random_, specials) if i % 4 == 0 else random_text(random_, specials).encode()
+        special = random_.random() < 0.6
+        assert tokenizer.encode(data, special) == reference.encode(data, special), f"seed {seed}: {data!r}"
+
+
+@pytest.mark.parametrize("pretokenizer", ["qwen2", "smollm"])
+def test_the_small_vocabulary(pretokenizer, tmp_path):
+    path, values = tmp_path / "small.gguf", metadata(pretokenizer)
+    write_gguf(path, values)
+    seed = random.randrange(1 << 30)
+    compare(Tokenizer.from_header(SimpleNamespace(metadata=values)), ReferenceTokenizer(path), seed)
+
+
+def test_the_vocabularies_of_real_models():
+    """Every GGUF that there is to compare on."""
+    paths = sorted(oracle.MODELS.glob("*.gguf")) if oracle.MODELS.is_dir() else []
+    if not paths:
+        pytest.skip(f"no models in {oracle.MODELS}")
+    for path in paths:
+        compare(Tokenizer.from_header(read_header(path)), ReferenceTokenizer(path), random.randrange(1 << 30))

@@ -1,0 +1,186 @@
+# ruff: noqa: E501
+"""Prompts as llama-server renders them (recorded by record_templates.py), and templates that mean harm."""
+
+import json
+import resource
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bankml.errors import Refused, RequestError
+from bankml.text.messages import Conversation, conversation
+from bankml.text.template import ChatTemplate
+from scripts.record_templates import dispatcher
+from tests.text.template_cases import CONVERSATION, CONVERSATIONS, SNIPPETS, TEMPLATES
+
+BOS, EOS = "<|endoftext|>", "<|im_end|>"
+HELLO = Conversation([{"role": "user", "content": "hello"}])
+
+
+def prompt(template: ChatTemplate, body) -> str | None:
+    try:
+        return template.prompt(conversation(body)).text
+    except RequestError:
+        return None
+
+
+def test_snippets_render_as_recorded(recorded_templates):
+    assert [case["template"] for case in recorded_templates["snippets"]] == SNIPPETS
+    template = ChatTemplate(dispatcher(SNIPPETS), BOS, EOS)
+    got = [
+        {
+            "template": snippet,
+            "prompt": prompt(template, {"messages": CONVERSATION, "chat_template_kwargs": {"case": i}}),
+        }
+        for i, snippet in enumerate(SNIPPETS)
+    ]
+    assert got == recorded_templates["snippets"]
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_templates_render_as_recorded(name, recorded_templates):
+    template = ChatTemplate(TEMPLATES[name], BOS, EOS)
+    assert [prompt(template, body) for body in CONVERSATIONS] == recorded_templates["templates"][name]
+
+
+def test_what_a_template_was_written_for():
+    assert ChatTemplate(TEMPLATES["typed"]).capabilities.typed_content
+    assert not ChatTemplate(TEMPLATES["typed"]).capabilities.string_content
+    assert not ChatTemplate(TEMPLATES["no_system"]).capabilities.system_role
+    assert ChatTemplate(TEMPLATES["object_arguments"]).capabilities.object_arguments
+    assert not ChatTemplate(TEMPLATES["plain"]).capabilities.tool_calls
+
+
+def test_the_marks_of_reasoning():
+    marks = ChatTemplate(TEMPLATES["thinks"]).reasoning
+    assert (marks.start, marks.end) == ("<think>\n", "\n</think>\n\n")
+    assert ChatTemplate(TEMPLATES["plain"]).reasoning.start == ""
+
+
+def test_the_generation_prompt_is_what_asking_adds():
+    template = ChatTemplate(TEMPLATES["thinks"])
+    assert template.generation_prompt(HELLO) == "<|assistant|>\n<think>\n\n</think>\n\n"
+
+
+def test_a_continued_answer_brings_its_beginning():
+    template = ChatTemplate(TEMPLATES["thinks"])
+    body = {"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "The sky"}]}
+    answer = template.prompt(conversation(body))
+    assert answer.prefill == "The sky"
+    assert answer.text.endswith("<|assistant|>\n<think>\n\n</think>\n\nThe sky")
+
+
+def test_an_answer_is_not_continued_inside_its_reasoning():
+    body = {
+        "messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "reasoning_content": "hm", "content": ""}]
+    }
+    with pytest.raises(RequestError, match="inside its reasoning"):
+        ChatTemplate(TEMPLATES["thinks"]).prompt(conversation(body))
+
+
+def test_a_template_that_refuses_says_why():
+    template = ChatTemplate("{{ raise_exception('Only users may speak') }}")
+    with pytest.raises(RequestError, match="Only users may speak"):
+        template.prompt(HELLO)
+
+
+def test_the_time_is_given():
+    template = ChatTemplate("{{ strftime_now('%Y-%m-%d') }}|{{ date_string }}|{{ datetime }}")
+    noon = time.mktime((2024, 2, 29, 12, 0, 0, 0, 0, -1))
+    assert template.prompt(HELLO, now=noon).text == "2024-02-29|29 Feb 2024|Feb 29 2024"
+
+
+def test_options_have_several_names():
+    template = ChatTemplate("{{ preserve_thinking }}{{ clear_thinking }}{{ reasoning_strength }}")
+    arguments = {"preserve_reasoning": True, "reasoning_effort": "low"}
+    assert template.prompt(Conversation(HELLO.messages, template_arguments=arguments)).text == "TrueFalselow"
+
+
+@pytest.mark.parametrize(
+    "source, says",
+    [
+        ("{% for x in y %}", "does not parse: line 1"),
+        ("a\n{{ 1 +", "does not parse: line 2"),
+        ("{% include 'x' %}", "Include"),
+        ("{% extends 'x' %}", "Extends"),
+        ("{% import 'x' as y %}", "Import"),
+        ("{% block a %}{% endblock %}", "Block"),
+        ("{{ 2 ** 9 }}", "Pow"),
+        ("{{ f(*a) }}", "unpacks arguments"),
+        ("{% for a in b recursive %}{% endfor %}", "recursive loop"),
+        ("x" * 300_000, "at most 262144"),
+        ("{{ " + "(" * 5000 + "1" + ")" * 5000 + " }}", "nests too deeply"),
+        ("{{ " + "9" * 5000 + " }}", "does not parse"),
+        ("{{ 99999999999999999999 }}", "64 bits"),
+    ],
+)
+def test_a_source_that_cannot_be_played_is_refused(source, says):
+    with pytest.raises(Refused) as refusal:
+        ChatTemplate(source)
+    assert says in str(refusal.value)
+    assert len(str(refusal.value)) < 300
+
+
+DOUBLING = "{%% set ns = namespace(s=%s) %%}{%% for i in range(60) %%}{%% set ns.s = %s %%}{%% endfor %%}%s"
+BOMBS = {
+    "repeated string": "{{ 'a' * 300000000 }}",
+    "long loop": "{% for i in range(1000000000) %}x{% endfor %}",
+    "long range": "{{ range(100000000)|length }}",
+    "nested loops": "{% for i in range(999) %}{% for j in range(999) %}{% for k in range(999) %}x{% endfor %}{% endfor %}{% endfor %}",
+    "doubled string": DOUBLING % ("'a'", "ns.s ~ ns.s", "{{ ns.s }}"),
+    "doubled list": DOUBLING % ("[1]", "ns.s + ns.s", ""),
+    "shared list as JSON": DOUBLING % ("[1]", "[ns.s, ns.s]", "{{ ns.s|tojson }}"),
+    "shared list printed": DOUBLING % ("[1]", "[ns.s, ns.s]", "{{ ns.s }}"),
+    "shared tuples compared": DOUBLING % ("(1, 2)", "(ns.s, ns.s)", "{{ ns.s == ns.s }}"),
+    "shared tuples as a key": DOUBLING % ("(1, 2)", "(ns.s, ns.s)", "{{ {ns.s: 1} }}"),
+    "list in itself": "{% set l = [] %}{% set _ = l.append(l) %}{{ l|tojson }}{{ l }}",
+    "endless macro": "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
+    "wide indent": "{{ 'a\\nb'|indent(500000000) }}",
+    "many indents": "{{ ('a\\n' * 100000)|indent(100000) }}",
+    "JSON indent": "{{ [[[1]]]|tojson(indent=300000000) }}",
+    "replacing": "{% set s = 'a' * 30000 %}{{ s.replace('a', s).replace('a', s) }}",
+    "replacing nothing": "{% set s = 'a' * 300000 %}{% for i in range(99999) %}{% set x = s.replace('b', 'c') %}{% endfor %}",
+    "searching": "{% set s = 'a' * 3000000 %}{% for i in range(99999) %}{% if 'b' in s %}{% endif %}{% endfor %}",
+    "comparing": "{% set s = 'a' * 3000000 %}{% set t = 'a' * 3000000 %}{% for i in range(99999) %}{% if s == t %}{% endif %}{% endfor %}",
+    "splitting": "{% set s = ('a,' * 3000000).split(',') %}",
+    "joining": "{% set s = 'a' * 1000000 %}{{ [s,s,s,s,s,s,s,s,s,s,s,s,s,s,s,s,s,s,s,s,s,s,s,s,s,s,s,s]|join(s) }}",
+    "sorting": "{% set s = 'a' * 1000000 %}{% set l = [] %}{% for i in range(20000) %}{% set _ = l.append(s) %}{% endfor %}{{ l|sort }}",
+    "time format": "{{ strftime_now('%1000000000Y') }}",
+    "many names": "".join(f"{{% set v{i} = 1 %}}" for i in range(3000)) + "{% for i in range(99999) %}{% for j in [1] %}{% endfor %}{% endfor %}",
+    "kept strings": "{% set l = [] %}{% for i in range(99999999) %}{% set _ = l.append('abcdefgh' ~ i) %}{% endfor %}",
+    "set block": "{% set x %}{% for i in range(9999999) %}aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa{% endfor %}{% endset %}",
+    "long sum": "{{ " + "+".join(["1"] * 5000) + " }}",
+    "long chain": "{{ messages" + ".a" * 5000 + " }}",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_bomb_is_refused_before_it_goes_off(name):
+    template = ChatTemplate(BOMBS[name])
+    before, started = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.thread_time()
+    with pytest.raises(RequestError) as refusal:
+        template.prompt(HELLO)
+    # Under a second on the machine this was written on, the probes of the template included.
+    assert time.thread_time() - started < 3
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200 << 10
+    assert str(refusal.value).startswith("the chat template cannot render these messages: ")
+
+
+def test_a_long_conversation_is_no_bomb():
+    messages = [{"role": "user", "content": "x" * 1000}, {"role": "assistant", "content": "y" * 1000}] * 2000
+    text = ChatTemplate(TEMPLATES["thinks"]).prompt(Conversation(messages)).text
+    assert text.count("<|user|>") == 2000
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    )
+)
+def test_json_in_a_prompt_is_the_value(value):
+    template = ChatTemplate("{{ value|tojson }}")
+    text = template.render([], variables={"value": value})
+    assert json.loads(text) == value or "\ud800" <= max(text) <= "\udfff"

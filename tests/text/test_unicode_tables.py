@@ -1,0 +1,11 @@
+"""The generated tables are the ones scripts/make_unicode_tables.py makes of Unicode 15.1.0."""
+
+import hashlib
+from pathlib import Path
+
+TABLES = Path(__file__).parents[2] / "native" / "tokenizer" / "unicode_tables.h"
+
+
+def test_the_tables_are_those_of_unicode_15_1():
+    digest = hashlib.sha256(TABLES.read_bytes()).hexdigest()
+    assert digest == "4223fadec1a437c52b68ea5483a753006ea133f1ac553d73b95a86a948b239d8"

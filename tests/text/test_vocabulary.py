@@ -1,0 +1,87 @@
+"""What a header may not say of its vocabulary, each refused with the key that says it."""
+
+from array import array
+from types import SimpleNamespace
+
+import pytest
+
+from bankml.errors import Refused
+from bankml.text.vocabulary import Vocabulary
+from tests.text.small_vocabulary import metadata
+
+GOOD = metadata()
+KEY = "tokenizer.ggml."
+
+
+def read(**changes):
+    values = dict(GOOD)
+    for name, value in changes.items():
+        key = name if name.startswith("general") else KEY + name
+        if value is None:
+            values.pop(key, None)
+        else:
+            values[key] = value
+    return Vocabulary.from_header(SimpleNamespace(metadata=values))
+
+
+TOKENS, TYPES, MERGES = GOOD[KEY + "tokens"], GOOD[KEY + "token_type"], GOOD[KEY + "merges"]
+
+
+@pytest.mark.parametrize(
+    "changes, says",
+    [
+        ({"model": "llama"}, "tokenizer.ggml.model is 'llama'"),
+        ({"model": None}, "tokenizer.ggml.model is missing"),
+        ({"model": 3}, "tokenizer.ggml.model is not a string"),
+        ({"pre": "gpt-4o"}, "tokenizer.ggml.pre is 'gpt-4o'"),
+        ({"pre": None}, "tokenizer.ggml.pre is missing"),
+        ({"tokens": None}, "tokenizer.ggml.tokens is missing"),
+        ({"tokens": []}, "tokenizer.ggml.tokens is empty"),
+        ({"tokens": "abc"}, "tokenizer.ggml.tokens is not an array"),
+        ({"tokens": [1, 2]}, "tokenizer.ggml.tokens is not a string"),
+        ({"tokens": [*TOKENS[:-1], b"\xff"]}, "tokenizer.ggml.tokens is not valid UTF-8"),
+        ({"tokens": [*TOKENS[:-1], TOKENS[0]]}, "tokenizer.ggml.tokens has '<|endoftext|>' twice"),
+        ({"token_type": TYPES[:-1]}, "token_type has"),
+        ({"token_type": [9, *TYPES[1:]]}, "token_type of token 0 is 9"),
+        ({"token_type": [6, *TYPES[1:]]}, "says token 0 is a byte"),
+        ({"token_type": array("B", TYPES)}, "token_type is not an array of 32-bit integers"),
+        ({"token_type": b"x"}, "token_type is not an array of 32-bit integers"),
+        ({"merges": None}, "tokenizer.ggml.merges is missing"),
+        ({"merges": [*MERGES, "ab"]}, "tokenizer.ggml.merges has no two sides"),
+        ({"merges": [*MERGES, " ab"]}, "tokenizer.ggml.merges has no two sides"),
+        ({"merges": ["a b c"]}, "tokenizer.ggml.merges has no two sides"),
+        ({"eos_token_id": None}, "tokenizer.ggml.eos_token_id is missing"),
+        ({"eos_token_id": 999999}, "tokenizer.ggml.eos_token_id is 999999"),
+        ({"eot_token_id": -1}, "tokenizer.ggml.eot_token_id is -1"),
+        ({"bos_token_id": len(TOKENS)}, "tokenizer.ggml.bos_token_id is"),
+        ({"padding_token_id": "x"}, "tokenizer.ggml.padding_token_id is not a token id"),
+        ({"fim_pad_token_id": 1 << 40}, "tokenizer.ggml.fim_pad_token_id is"),
+        ({"add_bos_token": True}, "tokenizer.ggml.add_bos_token is true"),
+        ({"add_eos_token": True}, "tokenizer.ggml.add_eos_token is true"),
+        ({"suppress_tokens": [1]}, "tokenizer.ggml.suppress_tokens"),
+        ({"general.name": "My Phi-3 mini"}, "general.name"),
+    ],
+)
+def test_a_bad_vocabulary_is_refused_with_its_key(changes, says):
+    with pytest.raises(Refused) as refusal:
+        read(**changes)
+    assert says in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+def test_bytes_and_str_are_the_same():
+    encoded = [token.encode() for token in TOKENS]
+    merges = [merge.encode() for merge in MERGES]
+    assert read(tokens=encoded, merges=merges, token_type=array("i", TYPES), model=b"gpt2") == read()
+
+
+def test_types_may_be_missing():
+    assert read(token_type=None).end_of_generation
+
+
+def test_end_of_generation_is_what_names_and_ids_say():
+    plain = TOKENS.index("a")
+    named = {TOKENS[id] for id in read(eot_token_id=plain).end_of_generation}
+    assert {"<|endoftext|>", "<|im_end|>", "a"} <= named
+    # Two tokens by the name of a repository mark: the one a hash table of the tokens meets first ends an answer.
+    assert len(named & {"<|repo_name|>", "<reponame>"}) == 1
