@@ -5,3 +5,4 @@
 void register_kernels(nanobind::module_ &m);    // model/: matrices, norms, rope, attention, the pool
 void register_tokenizer(nanobind::module_ &m);  // text/: pre-tokenizer and byte-pair merges
 void register_sampler(nanobind::module_ &m);    // sampling/: the chain
+void register_grammar(nanobind::module_ &m);    // grammar/: vocabulary masks

@@ -7,4 +7,5 @@ NB_MODULE(_native, m) {
     register_kernels(m);
     register_tokenizer(m);
     register_sampler(m);
+    register_grammar(m);
 }

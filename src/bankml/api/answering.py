@@ -1,6 +1,6 @@
 """One answer from its turn in the line to its last byte, whatever its form: chat or completion, whole or streamed."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -26,6 +26,8 @@ class Generation:
     sampler: TokenSampler
     pieces: TextPieces
     prefill: str = ""
+    told: Callable[[Iterable[Step]], Iterable[Step]] = iter
+    """What of each Step is told; for an answer that is held to JSON, its value's growth."""
 
 
 class Writer(Protocol):
@@ -55,7 +57,7 @@ def respond(generation: Generation, resident: Resident, tally: Tally, writer: Wr
             writer.begin(generation.prefill)
             tally.text(generation.prefill)
             steps = complete(job, resident.engine, generation.sampler, generation.pieces, cancelled=reply.cancelled)
-            for step in steps:
+            for step in generation.told(steps):
                 last = step
                 tally.token()
                 tally.text(step.text)

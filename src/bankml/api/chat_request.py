@@ -21,8 +21,6 @@ Unplayed = Mapping[str, tuple[tuple[object, ...], str]]
 REFUSED: Unplayed = {
     "functions": (([],), "functions are not supported"),
     "function_call": (("none", "auto"), "functions are not supported"),
-    "json_schema": ((), "answers held to a JSON schema are not supported yet"),
-    "grammar": (("",), "answers held to a grammar are not supported yet"),
     "lora": (([],), "LoRA adapters are not supported"),
     "reasoning_format": (("none", "auto"), "thinking is switched off on this server"),
     "n_indent": ((0,), "indentation limits are not supported"),
@@ -66,6 +64,7 @@ def chat_request(body: Mapping[str, Any]) -> ChatRequest:
     _response_format(body)
     refuse_unplayed(body, REFUSED)
     fields.integer(body, ("n_cmpl", "n"), 1, 1, 1)
+    fields.string(body, "grammar")
     return ChatRequest(
         body=body,
         model=fields.string(body, "model"),
@@ -110,9 +109,7 @@ def stop_strings(body: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _response_format(body: Mapping[str, Any]) -> None:
     wanted = fields.mapping(body, "response_format").get("type")
-    if wanted is None or wanted in ("", "text"):
+    if wanted is None or wanted in ("", "text", "json_object", "json_schema"):
         return
-    if wanted in ("json_object", "json_schema"):
-        raise fields.refuse("response_format", f'answers of the type "{wanted}" are not supported yet')
     got = fields.shown(wanted)[1:-1] if isinstance(wanted, str) else fields.shown(wanted)
     raise RequestError(f'response_format type must be one of "text" or "json_object", but got: {got}')

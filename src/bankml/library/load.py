@@ -1,10 +1,16 @@
 """From a verified file to a model that answers: the one place where the rooms of a model are put together."""
 
+from functools import lru_cache
+
 from bankml.engine.completion import ENGINE, UNLIMITED, Engine
 from bankml.engine.memory import asked_limit
+from bankml.engine.parts import TokenSampler
 from bankml.engine.prompt_cache import prompt_cache
-from bankml.errors import Refused
+from bankml.errors import Refused, RequestError
 from bankml.gate.verify import Verified
+from bankml.grammar.constraint import Constraint, constraint
+from bankml.grammar.matcher import Grammar, Matcher, VocabularyTree, vocabulary_tree
+from bankml.grammar.sampler import GrammarSampler
 from bankml.library.resident import Resident
 from bankml.model.model import Model
 from bankml.receipt.receipt import Provenance
@@ -41,6 +47,7 @@ def load(verified: Verified, n_ctx: int, threads: int | None = None) -> Resident
         lambda: [tokenizer.spelling(token) for token in range(tokenizer.n_vocab)],
         sorted(tokenizer.vocabulary.end_of_generation),
     )
+    tree = lru_cache(maxsize=1)(lambda: tree_of(tokenizer))  # made for the first answer that is held to a grammar
     limit = asked_limit()
     model = Model.open(verified, n_ctx, threads)
     return Resident(
@@ -55,7 +62,29 @@ def load(verified: Verified, n_ctx: int, threads: int | None = None) -> Resident
         text_pieces=lambda stop_strings, chat=True: TextStream(stop_strings, chat),
         sampling_defaults=as_props(defaults),
         engine=Engine(model, tokenizer, prompt_cache=prompt_cache(limit, model.n_ctx)),
+        constraint=lambda body: constraint(body, template),
+        held=lambda chain, wanted: held(chain, wanted, tokenizer, tree()),
     )
+
+
+def tree_of(tokenizer: Tokenizer) -> VocabularyTree:
+    """The vocabulary as grammars use it."""
+    pieces = [tokenizer.spelling(token) for token in range(tokenizer.n_vocab)]
+    return vocabulary_tree(pieces, sorted(tokenizer.vocabulary.end_of_generation))
+
+
+def held(chain: TokenSampler, wanted: Constraint, tokenizer: Tokenizer, tree: VocabularyTree) -> GrammarSampler:
+    """`chain`, held to a grammar that has taken the end of the prompt where that belongs to it. Raises RequestError
+    for a grammar that cannot be read, or that the beginning of an answer to be continued breaks."""
+    try:
+        matcher = Matcher(Grammar.parse(wanted.grammar, tokenize=tokenizer.encode), tree)
+    except RequestError as error:
+        if wanted.shape is None:
+            raise
+        raise RequestError(f"the grammar made of the JSON schema cannot be used: {error}") from None
+    for token in tokenizer.encode(wanted.opening):
+        matcher.accept(token)
+    return GrammarSampler(chain, matcher)
 
 
 def as_props(defaults: SamplingParams) -> dict[str, object]:

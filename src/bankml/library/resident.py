@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from bankml.engine.completion import Engine
 from bankml.engine.parts import TextPieces, TokenSampler, Vocabulary
 from bankml.errors import NotFound
+from bankml.grammar.constraint import Constraint
 from bankml.receipt.receipt import Provenance
 
 if TYPE_CHECKING:
@@ -66,8 +67,9 @@ class Resident:
 
     `prompt` makes the prompt of a chat request's body; a RequestError says what is wrong with its messages. `sampler`
     builds the chain that such a body asks for, over the model's own defaults; a RequestError says what cannot be.
-    `sampling_defaults` are the fields of a request that asks for nothing, by llama-server's names. `bos` and `eos` are
-    the texts of those tokens, empty where there is none.
+    `sampling_defaults` are the fields of a request that asks for nothing, by llama-server's names. `bos` and `eos`
+    are the texts of those tokens, empty where there is none. `constraint` is what a chat request's body holds its
+    answer to, and `held` a sampler that keeps to it; a RequestError says what is wrong with a schema or a grammar.
     """
 
     verified: Verified
@@ -81,6 +83,8 @@ class Resident:
     sampler: Sampling
     text_pieces: Pieces
     sampling_defaults: Mapping[str, object]
+    constraint: Callable[[Mapping[str, Any]], Constraint | None] = lambda body: None
+    held: Callable[[TokenSampler, Constraint], TokenSampler] = lambda sampler, constraint: sampler
 
     @property
     def n_ctx(self) -> int:

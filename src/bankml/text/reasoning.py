@@ -34,7 +34,18 @@ def reasoning_marks(source: str, render: Render, tool_calls: bool) -> ReasoningM
         marks, found = _beside_tool_calls(render, marks, found)
     old_thinking = "content.split('</think>')" in source and "reasoning_content" not in source
     if old_thinking and "<SPECIAL_12>" not in source and not found:
+        marks = ReasoningMarks("<think>", "</think>")
+    return _put_right(source, marks)
+
+
+def _put_right(source: str, marks: ReasoningMarks) -> ReasoningMarks:
+    """What the reference knows better than its comparison: templates that write marks their models do not."""
+    if "Write your thoughts between <think></think> and write your response between <response></response>" in source:
         return ReasoningMarks("<think>", "</think>")
+    if all(text in source for text in ("<SPECIAL_10>", "<SPECIAL_11>", "<SPECIAL_12>", "<TOOL_RESPONSE>")):
+        return ReasoningMarks("<think>\n", "</think>")
+    if "laguna_glm_thinking" in source:
+        return ReasoningMarks(_trim(marks.start), _trim(marks.end))
     return marks
 
 

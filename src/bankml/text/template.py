@@ -57,9 +57,22 @@ class ChatTemplate:
         """
         if not conversation.continues:
             return Prompt(self._shown(conversation, conversation.add_generation_prompt, now))
-        text, last = self._shown(conversation, False, now), conversation.messages[-1]
-        if is_empty(last):
+        text = self._shown(conversation, False, now)
+        if is_empty(conversation.messages[-1]):
             return Prompt(text)
+        opening, prefill = self._continued(conversation, now)
+        return Prompt(text + opening + prefill, prefill)
+
+    def opening(self, conversation: Conversation, now: float | None = None) -> str:
+        """What stands between the messages and the answer's first new token: `generation_prompt`, or the beginning of
+        the answer that is continued. Raises RequestError, as `prompt` does."""
+        if not conversation.continues or is_empty(conversation.messages[-1]):
+            return self.generation_prompt(conversation, now)
+        return "".join(self._continued(conversation, now))
+
+    def _continued(self, conversation: Conversation, now: float | None) -> tuple[str, str]:
+        """What goes before the continued message's text, and that text."""
+        last = conversation.messages[-1]
         opening, prefill = self.generation_prompt(conversation, now), spoken(last)
         if self.reasoning.start:
             if conversation.continues == "reasoning":
@@ -68,7 +81,7 @@ class ChatTemplate:
             opening = opening.partition(marks.start)[0] + marks.start + thought + marks.end
         elif conversation.continues == "reasoning":
             prefill = ""
-        return Prompt(text + opening + prefill, prefill)
+        return opening, prefill
 
     def generation_prompt(self, conversation: Conversation, now: float | None = None) -> str:
         """What asking for an answer adds to the end of the prompt. Raises RequestError, as `prompt` does."""
