@@ -113,8 +113,8 @@ def test_large_integers_are_numbers():
             "Field 'response_format': answers of the type \"json_object\" are not supported yet",
         ),
         (
-            {"grammar": "root ::= x"},
-            "Field 'grammar': answers held to a grammar are not supported yet (got \"root ::= x\")",
+            {"grammar": 5},
+            "Field 'grammar': expected a string, but got 5",
         ),
         (
             {"json_schema": {}},
