@@ -108,6 +108,7 @@ def test_large_integers_are_numbers():
         ({"stop": True}, "Field 'stop': expected a string or an array of strings, but got true"),
         ({"model": 3}, "Field 'model': expected a string, but got 3"),
         ({"response_format": "json"}, "Field 'response_format': expected an object, but got \"json\""),
+        ({"grammar": 5}, "Field 'grammar': expected a string, but got 5"),
     ],
 )
 def test_a_field_that_cannot_be(more, message):

@@ -32,8 +32,13 @@ def decode(data, bits, missing):
     return characters, bits, missing
 
 
+class TooLarge(Exception):
+    """The grammar has too many stacks for the plain way."""
+
+
 class ModelMatcher:
-    def __init__(self, rules: gbnf.Rules, pieces, ends):
+    def __init__(self, rules: gbnf.Rules, pieces, ends, steps=10_000):
+        self.steps = steps
         self.kinds, self.values = rules.kinds.tolist(), rules.values.tolist()
         self.starts = rules.starts.tolist()
         self.pieces, self.ends = pieces, set(ends)
@@ -63,7 +68,9 @@ class ModelMatcher:
             if stack in seen:
                 continue
             seen.add(stack)
-            assert len(seen) < 20000, "a case too large for this matcher"
+            self.steps -= 1
+            if self.steps < 0:
+                raise TooLarge
             if not stack or self.kinds[stack[-1]] != gbnf.RULE:
                 out.add(stack)
                 continue

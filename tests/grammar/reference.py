@@ -6,6 +6,7 @@ from ctypes import POINTER, byref, c_char_p, c_void_p
 from pathlib import Path
 
 import numpy as np
+
 from tests.sampling.reference import (
     LIBRARY,
     TOKEN_DATA,

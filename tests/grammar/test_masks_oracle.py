@@ -5,14 +5,14 @@ The models are those of $BANKML_ORACLE_MODELS, or oracle/models.
 
 import numpy as np
 import pytest
-from tests.grammar.cases import RECORDED, WITH_TOKENS
-from tests.grammar.reference import LIBRARY, MODELS, ReferenceGrammars
 
 from bankml.errors import RequestError
 from bankml.gguf.header import read_header
 from bankml.grammar.matcher import Grammar, Matcher
 from bankml.library.load import tree_of
 from bankml.text.tokenizer import Tokenizer
+from tests.grammar.cases import RECORDED, WITH_TOKENS
+from tests.grammar.reference import LIBRARY, MODELS, ReferenceGrammars
 
 pytestmark = [
     pytest.mark.oracle,

@@ -64,7 +64,10 @@ class Transcript:
         self.finish = ""
 
     def read(self, found: dict[str, Any], part: str, source: bytes) -> None:
-        """Reads an answer's or an event's object; its choices hold a `part` each, `source` is its JSON. Raises EngineFailed."""
+        """Reads an answer's or an event's object, whose choices hold a `part` each and whose JSON is `source`.
+
+        Raises EngineFailed.
+        """
         if RECEIPT_KEY in found:
             raise broken("it carries a receipt already: the engine must be llama-server itself")
         choices = found.get("choices")

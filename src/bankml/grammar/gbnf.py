@@ -34,7 +34,7 @@ KIND_BITS = 4
 MOST_REPETITIONS = 2000
 """b11192's own bound: of a count, and of the rules in an item times its repetitions. A larger upper count is none."""
 
-MOST_ELEMENTS = 1 << 20
+MOST_ELEMENTS = 1 << 19
 """Of a whole grammar. b11192 has no such bound: long literals, each repeated 2,000 times, fill its memory."""
 
 LONGEST_TEXT = 1 << 19
@@ -240,9 +240,7 @@ class _Parser:
         if least > MOST_REPETITIONS:
             raise source.refuse(TOO_MANY_REPETITIONS, place)
         if most is not None and most < least:
-            raise source.refuse(
-                f"a repetition of at least {least} and at most {most}: the most is less than the least", place
-            )
+            raise source.refuse(f"a repetition of at least {least} and at most {most} cannot be", place)
         return least, most if most is not None and most <= MOST_REPETITIONS else None
 
     def _repeat(self, elements: Elements, item: int, weight: int, counts: tuple[int, int | None], place: int) -> int:
