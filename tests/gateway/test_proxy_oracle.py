@@ -1,11 +1,9 @@
 """In front of the real llama-server that `make oracle` builds, with a small model.
 
-BANKML_ORACLE_MODELS names a folder that holds Qw-tiny-F16.gguf (or SmolLM2-135M-Instruct-F16.gguf) and its
-FORK.json; without it these tests are skipped. BANKML_ORACLE names another folder than `oracle` for the build.
+The model is Qw-tiny-F16.gguf or SmolLM2-135M-Instruct-F16.gguf, with its FORK.json beside it.
 """
 
 import json
-import os
 import shutil
 import signal
 import socket
@@ -13,27 +11,25 @@ import subprocess
 import sys
 import time
 import urllib.request
-from pathlib import Path
 
 import openai
 import pytest
 
 from bankml.receipt.check import check
+from tests import oracle
 from tests.gateway.test_spawn import free_port, gone
 
 pytestmark = pytest.mark.oracle
-LLAMA_SERVER = Path(os.environ.get("BANKML_ORACLE", Path(__file__).parents[2] / "oracle")) / "bin" / "llama-server"
+LLAMA_SERVER = oracle.BIN / "llama-server"
 NAMES = ("Qw-tiny-F16.gguf", "SmolLM2-135M-Instruct-F16.gguf")
 QUESTION = {"messages": [{"role": "user", "content": "Name three colours."}], "max_tokens": 24, "temperature": 0}
 
 
 @pytest.fixture(scope="module")
 def model():
-    folder = Path(os.environ.get("BANKML_ORACLE_MODELS", "nowhere"))
-    found = next((folder / name for name in NAMES if (folder / name).exists()), None)
-    if found is None or not LLAMA_SERVER.exists():
-        pytest.skip("needs `make oracle` and BANKML_ORACLE_MODELS")
-    return found
+    oracle.find("llama-server")
+    found = [oracle.MODELS / name for name in NAMES if (oracle.MODELS / name).exists()]
+    return found[0] if found else oracle.model(NAMES[0])
 
 
 class Front:

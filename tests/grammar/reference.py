@@ -1,6 +1,5 @@
 """libllama's own grammar sampler through ctypes, for the tests marked `oracle` and for benchmarks/grammar_masks.py."""
 
-import os
 import time
 from ctypes import POINTER, byref, c_char_p, c_void_p
 from pathlib import Path
@@ -8,7 +7,6 @@ from pathlib import Path
 import numpy as np
 
 from tests.sampling.reference import (
-    LIBRARY,
     TOKEN_DATA,
     ReferenceVocabulary,
     TokenData,
@@ -16,9 +14,7 @@ from tests.sampling.reference import (
     load,
 )
 
-__all__ = ["LIBRARY", "MODELS", "ReferenceGrammars"]
-
-MODELS = Path(os.environ.get("BANKML_ORACLE_MODELS", Path(__file__).parents[2] / "oracle" / "models"))
+__all__ = ["ReferenceGrammars"]
 
 
 class ReferenceGrammars:

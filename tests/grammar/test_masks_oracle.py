@@ -1,7 +1,4 @@
-"""Masks over whole vocabularies against libllama's own grammar sampler, along texts drawn from each grammar.
-
-The models are those of $BANKML_ORACLE_MODELS, or oracle/models.
-"""
+"""Masks over whole vocabularies against libllama's own grammar sampler, along texts drawn from each grammar."""
 
 import numpy as np
 import pytest
@@ -11,21 +8,17 @@ from bankml.gguf.header import read_header
 from bankml.grammar.matcher import Grammar, Matcher
 from bankml.library.load import tree_of
 from bankml.text.tokenizer import Tokenizer
+from tests import oracle
 from tests.grammar.cases import RECORDED, WITH_TOKENS
-from tests.grammar.reference import LIBRARY, MODELS, ReferenceGrammars
+from tests.grammar.reference import ReferenceGrammars
 
-pytestmark = [
-    pytest.mark.oracle,
-    pytest.mark.skipif(not LIBRARY.exists(), reason=f"no reference build: {LIBRARY}"),
-]
+pytestmark = pytest.mark.oracle
 POSITIONS = {"SmolLM2-135M-Instruct-F16": 45, "Qw-tiny-F16": 8}
 
 
 class Both:
     def __init__(self, name):
-        path = MODELS / f"{name}.gguf"
-        if not path.exists():
-            pytest.skip(f"no {path.name} in BANKML_ORACLE_MODELS")
+        path = oracle.model(f"{name}.gguf")
         self.tokenizer = Tokenizer.from_header(read_header(path))
         self.tree = tree_of(self.tokenizer)
         self.reference = ReferenceGrammars(path)
