@@ -4,7 +4,7 @@ Qwen3 and Llama, every matrix in one type (Q1_0, Q2_0 or F16), norms in F32, emb
 asks for beyond that is refused with the key or tensor named: an answer is the reference's bits or it is not given.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -99,10 +99,12 @@ def plan(header: Header) -> Plan:
         raise not_played(f"general.architecture is {architecture!r}")
     if metadata.get("general.type", "model") != "model":
         raise not_played(f"general.type is {metadata['general.type']!r}")
+    tensors = _tensors(header)
+    _check_vocabulary(metadata.get("tokenizer.ggml.tokens"), tensors["token_embd.weight"])
     keys = _Keys(metadata, str(architecture))
     for key, harmless in _FOREIGN_KEYS.items():
         keys.refuse_if(key, *harmless)
-    shape = _shape(keys, str(architecture), _tensors(header))
+    shape = _shape(keys, str(architecture), tensors)
     _check_tensors(shape, header)
     return shape
 
@@ -136,6 +138,12 @@ def _tensors(header: Header) -> dict[str, TensorInfo]:
     if "token_embd.weight" not in tensors:
         raise not_played("tensor 'token_embd.weight' is missing")
     return tensors
+
+
+def _check_vocabulary(tokens: Any, embedding: TensorInfo) -> None:
+    """Every row of the embedding is a token's; the tokens themselves are the text room's to judge."""
+    if isinstance(tokens, Sequence) and len(embedding.shape) == 2 and len(tokens) != embedding.shape[1]:
+        raise not_played(f"tokenizer.ggml.tokens has {len(tokens)} tokens, token_embd.weight {embedding.shape[1]} rows")
 
 
 def _shape(keys: _Keys, architecture: str, tensors: Mapping[str, TensorInfo]) -> Plan:

@@ -1,0 +1,90 @@
+"""A model of real files: what it computes again, what it refuses, and that its bits do not depend on the threads."""
+
+import os
+
+import numpy as np
+import pytest
+
+from bankml.errors import ModelChanged, UsageError
+from bankml.model.model import CONTEXT_STEP, Model, context_size
+from tests.tiny_model import tiny_model
+
+TOKENS = [5, 80, 200, 3, 3, 99, 120, 17] * 20
+
+
+@pytest.fixture(scope="module")
+def verified(tmp_path_factory):
+    return tiny_model(tmp_path_factory.mktemp("model"))
+
+
+def logits_after(model, *batches):
+    position = 0
+    for batch in batches:
+        model.forward(batch, position, logits=batch is batches[-1])
+        position += len(batch)
+    return model.logits.copy()
+
+
+def test_the_bits_do_not_depend_on_the_threads(verified):
+    answers = []
+    for threads in (1, 2, 3, 5):
+        model = Model.open(verified, 512, threads)
+        answers.append(logits_after(model, TOKENS, [7], [9]))
+        model.close()
+    assert all(np.array_equal(answers[0].view(np.uint32), other.view(np.uint32)) for other in answers)
+    assert np.isfinite(answers[0]).all() and answers[0].std() > 0
+
+
+def test_a_cell_is_written_over_when_its_position_comes_again(verified):
+    fresh, used = Model.open(verified, 512), Model.open(verified, 512)
+    logits_after(used, TOKENS[::-1], [1], [2])
+    assert np.array_equal(logits_after(fresh, TOKENS), logits_after(used, TOKENS))
+
+
+def test_logits_are_left_alone_unless_wanted(verified):
+    model = Model.open(verified, 512)
+    model.logits[:] = 7
+    model.forward(TOKENS, 0, logits=False)
+    assert (model.logits == 7).all()
+    model.forward([1], len(TOKENS), logits=True)
+    assert not (model.logits == 7).any()
+
+
+@pytest.mark.parametrize(
+    "tokens,position,says", [([], 0, "1 to 512"), ([1] * 513, 0, "1 to 512"), ([1, 1], 511, "fit")]
+)
+def test_batches_that_do_not_fit(verified, tokens, position, says):
+    with pytest.raises(ValueError, match=says):
+        Model.open(verified, 512).forward(tokens, position, logits=True)
+
+
+def test_tokens_outside_the_vocabulary(verified):
+    model = Model.open(verified, 512)
+    for token in (-1, 257):
+        with pytest.raises(ValueError, match="not in the vocabulary"):
+            model.forward([token], 0, logits=True)
+
+
+def test_the_context_is_rounded_up_as_llama_cpp_rounds_it():
+    assert [context_size(n, 8192) for n in (1, 256, 257, 2048)] == [256, 256, 512, 2048]
+    assert context_size(9000, 8192) == 8192 and context_size(300, 400) == 400 and CONTEXT_STEP == 256
+
+
+def test_a_file_that_changed_is_not_mapped(tmp_path):
+    changed = tiny_model(tmp_path)
+    os.utime(changed.path, ns=(1, 1))
+    with pytest.raises(ModelChanged, match="changed since it was verified"):
+        Model.open(changed, 512)
+
+
+@pytest.mark.parametrize("name", ["BANKML_THREADS", "BANKML_LLAMA_THREADS"])
+@pytest.mark.parametrize("value", ["0", "-1", "two", "1025", "1.5", "²"])
+def test_environment_that_makes_no_sense(verified, monkeypatch, name, value):
+    monkeypatch.setenv(name, value)
+    with pytest.raises(UsageError, match=f"{name} must be a whole number from 1 to 1024"):
+        Model.open(verified, 512)
+
+
+def test_a_context_of_no_tokens(verified):
+    with pytest.raises(UsageError, match="at least 1 token"):
+        Model.open(verified, 0)
