@@ -22,14 +22,16 @@ lint: develop
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# The native code under the address and undefined-behaviour sanitizers, in an environment of its own.
+# The native code under the address and undefined-behaviour sanitizers, in an environment of its own. Left out are the
+# tests that kill servers, which run no code that the others do not, and forty conversations, which take half a minute.
 SANITIZED := build/sanitize
+SLOW := tests/engine/test_killed.py tests/engine/test_conversations.py::test_forty_interleaved_conversations_under_64_mib
 sanitize:
 	$(PYTHON) -m venv $(SANITIZED)
 	$(SANITIZED)/bin/pip install -q -C cmake.define.BANKML_SANITIZE=ON -C build-dir=build/sanitized ".[test]"
 	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so)" ASAN_OPTIONS=detect_leaks=0 \
 	  UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 $(SANITIZED)/bin/pytest -q -p no:cacheprovider \
-	  tests/model tests/text tests/sampling
+	  tests/model tests/text tests/sampling tests/grammar tests/engine $(SLOW:%=--deselect %)
 
 # The reference build that tests marked `oracle` compare with.
 oracle: develop

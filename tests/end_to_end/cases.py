@@ -20,6 +20,29 @@ WORDS = (
     "here?",
     "",
 )
+HELD_TO = {
+    "letters": {"grammar": "root ::= [a-c]+"},
+    "yes or no": {"grammar": 'root ::= "yes" | "no"'},
+    "lines": {"grammar": 'root ::= (line "\\n"){2,3}\nline ::= [0-9]{1,3} ("," [0-9]+)*'},
+    "beyond ASCII": {"grammar": 'root ::= ([é-ü日] | "🙂" | " "){3}'},
+    "no letter": {"grammar": "root ::= [^a-zA-Z]{8}"},
+    "ends at once": {"grammar": 'root ::= ""'},
+    "a token": {"grammar": "root ::= [a-z ]+ <|im_end|> [0-9]*"},
+    "any object": {"json_schema": {}},
+    "object": {
+        "json_schema": {
+            "type": "object",
+            "properties": {"name": {"type": "string", "maxLength": 4}, "age": {"type": "integer", "minimum": 3}},
+            "required": ["name", "age"],
+            "additionalProperties": False,
+        }
+    },
+    "array": {"json_schema": {"type": "array", "items": {"enum": ["a", 1, None]}, "minItems": 2, "maxItems": 3}},
+    "integer": {"json_schema": {"type": "integer", "minimum": -30, "maximum": 120}},
+    "pattern": {"json_schema": {"type": "string", "pattern": "^[0-9]{2}:[0-9]{2}(é|x)?$"}},
+}
+"""What `/completion` is asked to hold to, by name."""
+
 CHAT, COMPLETION = "/v1/chat/completions", "/completion"
 
 
@@ -45,7 +68,9 @@ def prose(n_words: int) -> str:
 
 
 def cases() -> list[tuple[str, str, object]]:
-    return [*greedy(), *long(), *seeded(), *samplers(), *cached(), *stops(), *completions(), *texts(), *refusals()]
+    return [
+        *greedy(), *long(), *seeded(), *samplers(), *cached(), *stops(), *completions(), *texts(), *refusals(), *held(),
+    ]  # fmt: skip
 
 
 def greedy():
@@ -149,3 +174,18 @@ def refusals():
     yield "top_logprobs alone", CHAT, chat("x", logprobs=None)
     yield "n", CHAT, chat("x", n=2)
     yield "no messages", CHAT, {"max_tokens": 2}
+
+
+def held():
+    """Each greedy or seeded, whole or streamed, in turn."""
+    for i, (name, wanted) in enumerate(HELD_TO.items()):
+        body = {"prompt": "the one ", "n_predict": 14, "n_probs": 1, "cache_prompt": False, **wanted}
+        yield f"held to {name}", COMPLETION, {**body, "temperature": 0, "stream": i % 2 == 0}
+        yield f"held to {name}, seeded", COMPLETION, {**body, "seed": i, "temperature": 0.9, "stream": i % 2 == 1}
+    yield (
+        "held, and stopped",
+        COMPLETION,
+        {"prompt": "a", "temperature": 0, "grammar": "root ::= [x-z]{5}", "stop": "z"},
+    )
+    for schema in ({"type": "frob"}, "x", [], True, {"type": "string", "pattern": "^(a$"}):
+        yield f"no schema: {schema}", COMPLETION, {"prompt": "a", "json_schema": schema}

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -91,6 +92,35 @@ def test_streamed_and_whole_are_one_answer(served, path):
             assert events["probs"] == one["probs"]
             assert whole.receipt["logprobs_sha256"] == streamed.receipt["logprobs_sha256"]
 
+
+HOPELESS = [
+    ({"grammar": "root ::= ("}, "Failed to initialize samplers: failed to parse grammar: line 1, column 11"),
+    ({"grammar": "root ::= " + "(" * 100_000}, "brackets are nested deeper"),
+    ({"grammar": 'root ::= ((("a"?)*)*){1,2000}'}, "number of rules that are going to be repeated"),
+    ({"grammar": "root ::= x{2000}\nx ::= x*"}, "left recursion"),
+    ({"json_schema": {"type": "frob"}}, "JSON schema error at #: unrecognized type frob"),
+    ({"json_schema": {"allOf": [{"$ref": "#"}]}}, "JSON schema error at #/allOf/0"),
+    ({"json_schema": {"enum": ["a" * 100_000] * 30}}, "the grammar made of the JSON schema cannot be used"),
+    ({"json_schema": {"prefixItems": [{"required": ["x" * 50], "properties": {"x" * 50: {}}}] * 20_000}}, "too large"),
+    ({"json_schema": {}, "grammar": "root ::= [a]"}, "Cannot use both json_schema and grammar"),
+]
+"""What no answer can be held to, and a part of the reason."""
+
+
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/completion"])
+def test_what_no_answer_can_be_held_to_is_refused_at_once(served, path):
+    _, gate, _ = served
+    prompt = {"prompt": "the"} if path == "/completion" else {"messages": MESSAGES}
+    for wanted, why in HOPELESS:
+        began = time.monotonic()
+        status, data, _ = ask(gate, path, {**prompt, "stream": True, **wanted})
+        assert time.monotonic() - began < PATIENCE
+        error = json.loads(data)["error"]
+        assert (status, error["type"]) == (400, "invalid_request_error") and why in error["message"], error
+
+
+PATIENCE = 5
+"""Seconds for what takes a quarter of one where nothing else runs."""
 
 MESSAGES = [{"role": "user", "content": "where is the rain?"}]
 

@@ -11,6 +11,7 @@ from bankml.api.logprobs import Logprobs, without_stop_word
 from bankml.api.openai import gone, timings
 from bankml.engine.completion import Entry, Job, Step
 from bankml.engine.queue import Cancelled
+from bankml.grammar.constraint import completion_constraint
 from bankml.library.resident import Library, Resident
 from bankml.receipt.check import RECEIPT_KEY
 from bankml.receipt.receipt import Tally
@@ -23,9 +24,12 @@ def completion(library: Library, request: Request, reply: Reply) -> LogLine:
     asked = read_completion(request.body)
     resident = library.resolve(asked.model)
     job = Job(prompt_tokens(asked.prompt, resident.tokens), asked.max_tokens, asked.cache_prompt)
-    generation = Generation(job, resident.sampler(asked.body, chat=False), resident.text_pieces(asked.stop, chat=False))
+    sampler, wanted = resident.sampler(asked.body, chat=False), completion_constraint(asked.body)
+    if wanted is not None:
+        sampler = resident.held(sampler, wanted)
+    generation = Generation(job, sampler, resident.text_pieces(asked.stop, chat=False))
     tally = Tally(resident.provenance, request.body, request.arrived)
-    answer = Answer(asked, generation, resident)
+    answer = Answer(asked, generation, resident, "" if wanted is None else wanted.grammar)
     logprobs = Logprobs(resident.tokens.piece, tally)
     writer: Writer = (StreamWriter if asked.stream else WholeWriter)(answer, logprobs, reply)
     return respond(generation, resident, tally, writer, reply)
@@ -34,11 +38,12 @@ def completion(library: Library, request: Request, reply: Reply) -> LogLine:
 class Answer:
     """What both forms of an answer say."""
 
-    def __init__(self, asked: CompletionRequest, generation: Generation, resident: Resident) -> None:
+    def __init__(self, asked: CompletionRequest, generation: Generation, resident: Resident, grammar: str) -> None:
         self.return_tokens = asked.return_tokens
         self._asked = asked
         self._generation = generation
         self._resident = resident
+        self._grammar = grammar
 
     def stop_word_tokens(self, last: Step) -> int:
         return stop_word_tokens(last, self._generation.pieces, self._resident.tokens)
@@ -68,7 +73,13 @@ class Answer:
 
     def _settings(self) -> Mapping[str, object]:
         limit = self._asked.max_tokens
-        rest = {"stop": list(self._asked.stop), "max_tokens": limit, "n_predict": limit, "stream": self._asked.stream}
+        rest = {
+            "stop": list(self._asked.stop),
+            "max_tokens": limit,
+            "n_predict": limit,
+            "stream": self._asked.stream,
+            "grammar": self._grammar,
+        }
         return {**self._generation.sampler.settings, **rest}
 
     def _prompt(self) -> str:

@@ -19,9 +19,12 @@ PROMPT_FORMS = (
 
 UNPLAYED: Unplayed = {
     **REFUSED,
-    "grammar": (("",), "answers held to a grammar are for /v1/chat/completions"),
-    "json_schema": ((), "answers held to a JSON schema are for /v1/chat/completions"),
-    "response_format": (({"type": "text"},), "answers of a given form are for /v1/chat/completions"),
+    "response_format": (
+        ({"type": "text"},),
+        'it is for /v1/chat/completions; here, "json_schema" is the schema itself',
+    ),
+    "grammar_lazy": ((False,), "grammars that begin to hold at a trigger are not supported"),
+    "generation_prompt": (("",), "a grammar begins with the first token that is drawn"),
     "id_slot": ((-1, 0), "there is one slot, 0"),
 }
 
@@ -48,6 +51,7 @@ def read_completion(data: bytes) -> CompletionRequest:
     body = read_object(data)
     refuse_unplayed(body, UNPLAYED)
     fields.integer(body, ("n_cmpl", "n"), 1, 1, 1)
+    fields.string(body, "grammar")
     if "prompt" not in body:
         raise RequestError("'prompt' is required")
     return CompletionRequest(

@@ -1,4 +1,4 @@
-"""What a chat request holds its answer to: `grammar`, `json_schema`, `response_format`."""
+"""What a request holds its answer to: `grammar`, `json_schema` and, in a chat, `response_format`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,6 +6,7 @@ from typing import Any
 
 from bankml.errors import RequestError
 from bankml.grammar.content import ContentStream
+from bankml.grammar.json_schema import json_schema_to_grammar
 from bankml.grammar.template_grammar import AnswerShape, answer_shape, template_grammar
 from bankml.text.messages import conversation
 from bankml.text.template import ChatTemplate
@@ -16,12 +17,14 @@ ANY_OBJECT = {"type": "object"}
 
 @dataclass(frozen=True)
 class Constraint:
-    """`grammar` is GBNF. It takes `opening`, the end of the prompt, before the first token is drawn. `shape` tells
-    where in the answer its content stands; None: all of it is content."""
+    """`grammar` is GBNF, and `of_schema` when it was made of a schema rather than sent. It takes `opening`, the end of
+    the prompt, before the first token is drawn. `shape` tells where in the answer its content stands; None: all of it
+    is content."""
 
     grammar: str
     opening: str = ""
     shape: AnswerShape | None = None
+    of_schema: bool = False
 
     def content(self) -> ContentStream | None:
         """Where one answer's text is pushed to get its content; None: the text is the content."""
@@ -31,17 +34,35 @@ class Constraint:
 def constraint(body: Mapping[str, Any], template: ChatTemplate) -> Constraint | None:
     """What the body of a chat request asks for; None: any answer will do. Raises RequestError, in llama-server's
     words where it has some."""
-    schema, grammar = wanted_schema(body), body.get("grammar")
-    if not isinstance(grammar, str | None):
-        raise RequestError("Field 'grammar': expected a string")
+    schema, grammar = _one_of(wanted_schema(body), body)
     if schema is None:
         return Constraint(grammar) if grammar else None
-    if grammar:
-        raise RequestError("Cannot use both json_schema and grammar")
     asked = conversation(body)
     opening = template.generation_prompt(asked)
     shape = answer_shape(template.source, template.reasoning, opening)
-    return Constraint(template_grammar(shape, schema), template.opening(asked), shape)
+    return Constraint(template_grammar(shape, schema), template.opening(asked), shape, of_schema=True)
+
+
+def completion_constraint(body: Mapping[str, Any]) -> Constraint | None:
+    """What the body of a completion request asks for: its answer is the schema's value or the grammar's text from the
+    first token on, and all of it is content. Raises RequestError, in llama-server's words where it has some."""
+    schema, grammar = _one_of(body.get("json_schema"), body)
+    if schema is None:
+        return Constraint(grammar) if grammar else None
+    try:
+        return Constraint(json_schema_to_grammar(ANY_OBJECT if schema == {} else schema), of_schema=True)
+    except RequestError as error:
+        raise RequestError(f"Field 'json_schema': \"json_schema\": {error}") from None
+
+
+def _one_of(schema: object, body: Mapping[str, Any]) -> tuple[object, str]:
+    """`schema` and the body's grammar, of which no more than one is there; an empty grammar is none."""
+    grammar = body.get("grammar")
+    if not isinstance(grammar, str | None):
+        raise RequestError("Field 'grammar': expected a string")
+    if schema is not None and grammar:
+        raise RequestError("Cannot use both json_schema and grammar")
+    return schema, grammar or ""
 
 
 def wanted_schema(body: Mapping[str, Any]) -> object:

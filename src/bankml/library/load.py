@@ -79,7 +79,7 @@ def held(chain: TokenSampler, wanted: Constraint, tokenizer: Tokenizer, tree: Vo
     try:
         matcher = Matcher(Grammar.parse(wanted.grammar, tokenize=tokenizer.encode), tree)
     except RequestError as error:
-        if wanted.shape is None:
+        if not wanted.of_schema:
             raise
         raise RequestError(f"the grammar made of the JSON schema cannot be used: {error}") from None
     for token in tokenizer.encode(wanted.opening):

@@ -69,7 +69,8 @@ class Resident:
     builds the chain that such a body asks for, over the model's own defaults; a RequestError says what cannot be.
     `sampling_defaults` are the fields of a request that asks for nothing, by llama-server's names. `bos` and `eos`
     are the texts of those tokens, empty where there is none. `constraint` is what a chat request's body holds its
-    answer to, and `held` a sampler that keeps to it; a RequestError says what is wrong with a schema or a grammar.
+    answer to, and `held` a sampler that keeps to it or to what a completion request asks for; a RequestError says what
+    is wrong with a schema or a grammar.
     """
 
     verified: Verified
