@@ -77,6 +77,8 @@ class Gateway:
             [sys.executable, "-m", "bankml", "serve", "m.gguf", "--spawn", "./llama-server", *addresses, *words],
             cwd=folder,
             env={**os.environ, "FAKE_MODE": mode, "LLAMA_ARG_LORA": "x", "LLAMA_API_KEY": "secret"},
+            # these tests may themselves run under nohup, which ignores it
+            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # noqa: PLW1509 (no threads here)
             stderr=subprocess.PIPE,
             text=True,
         )

@@ -6,6 +6,7 @@ This module is all that `bankml version` and `bankml --help` load; each command'
 import os
 import signal
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
@@ -17,7 +18,6 @@ from bankml.errors import BankmlError
 
 PREFIXES = {1: "error", 2: "refuse", 3: "need_more"}
 INTERRUPTED = 130
-TERMINATED = 128 + signal.SIGTERM
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -58,17 +58,23 @@ def _run(argv: Sequence[str] | None) -> int:
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """SIGTERM lets every open block clean up after itself. `serve` puts its own handlers in place of this one."""
-    try:
-        before = signal.signal(signal.SIGTERM, _terminate)
-    except ValueError:  # not the main thread: whoever started it has the signals
+    """SIGTERM and SIGHUP let every open block clean up after itself. `serve` puts its own handlers in place of these.
+
+    Who starts a command under nohup has it outlive the terminal: a SIGHUP that is ignored stays so.
+    """
+    if threading.current_thread() is not threading.main_thread():  # whoever started it has the signals
         yield
         return
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    before = {number: handler for number, handler in before.items() if handler is not signal.SIG_IGN}
+    for number in before:
+        signal.signal(number, _terminate)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before or signal.SIG_DFL)
+        for number, handler in before.items():
+            signal.signal(number, handler or signal.SIG_DFL)
 
 
 def _terminate(signum: int, frame: FrameType | None) -> None:
-    raise SystemExit(TERMINATED)
+    raise SystemExit(128 + signum)
