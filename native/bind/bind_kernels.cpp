@@ -174,11 +174,11 @@ void bind_operations(nb::module_ &m) {
         require(table.shape(1) == shape.rotated, "a RoPE table is as wide as the rotated part of a head");
         rope_table(shape, first, table.shape(0), table.data());
     }, nb::arg("shape"), nb::arg("first"), nb::arg("table").noconvert(), NoGil());
-    m.def("rope_rotate", [](const Rows &table, bool neox, std::size_t heads, std::size_t head_size, const Rows &x) {
+    m.def("rope_rotate", [](Pool &pool, const Rows &table, bool neox, std::size_t heads, std::size_t head_size, const Rows &x) {
         require(table.shape(0) == x.shape(0) && table.shape(1) <= head_size && heads * head_size <= x.shape(1),
                 "a RoPE table does not fit the rows it turns");
-        rope_rotate(table.data(), table.shape(1), neox, x.shape(0), heads, head_size, x.data(), x.shape(1));
-    }, nb::arg("table").noconvert(), nb::arg("neox"), nb::arg("heads"), nb::arg("head_size"), x_, NoGil());
+        rope_rotate(pool, table.data(), table.shape(1), neox, x.shape(0), heads, head_size, x.data(), x.shape(1));
+    }, nb::arg("pool"), nb::arg("table").noconvert(), nb::arg("neox"), nb::arg("heads"), nb::arg("head_size"), x_, NoGil());
     m.def("attend", &attend_layer, nb::arg("pool"), nb::arg("shape"), nb::arg("qkv").noconvert(), nb::arg("position"),
           nb::arg("k").noconvert(), nb::arg("v").noconvert(), nb::arg("out").noconvert(), NoGil());
     // The same name: the cache's dtype, uint16 or uint8, says of which type it is.

@@ -173,21 +173,12 @@ void rope_table(const RopeShape &shape, std::size_t first, std::size_t n, float 
     }
 }
 
-void rope_rotate(const float *table, std::size_t rotated, bool neox, std::size_t n, std::size_t heads, std::size_t head_size,
-                 float *x, std::size_t ldx) {
-    const std::size_t apart = neox ? rotated / 2 : 1;
-    for (std::size_t i = 0; i < n; ++i, table += rotated) {
-        for (std::size_t h = 0; h < heads; ++h) {
-            float *head = x + i * ldx + h * head_size;
-            for (std::size_t j = 0; j < rotated; j += 2) {
-                float *pair = head + (neox ? j / 2 : j);
-                const float x0 = pair[0], x1 = pair[apart], cos = table[j], sin = table[j + 1];
-                pair[0] = std::fma(x0, cos, -(x1 * sin));
-                // Which of the two products is rounded first was the compiler's choice in the reference.
-                pair[apart] = std::fma(x0, sin, x1 * cos);
-            }
-        }
-    }
+void rope_rotate(Pool &pool, const float *table, std::size_t rotated, bool neox, std::size_t n, std::size_t heads,
+                 std::size_t head_size, float *x, std::size_t ldx) {
+    const Kernels &kernel = kernels();
+    pool.run(n, [&](std::size_t i, std::size_t) {
+        kernel.rotate(table + i * rotated, rotated, neox, heads, head_size, x + i * ldx);
+    });
 }
 
 void attend(Pool &pool, const AttentionShape &shape, const float *qkv, std::size_t ldqkv, std::size_t n, std::size_t position,

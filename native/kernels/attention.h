@@ -26,8 +26,8 @@ void rope_table(const RopeShape &shape, std::size_t first, std::size_t n, float 
 
 // Turns `heads` heads of head_size values at the start of each of n rows (stride ldx), in place. Adjacent pairs, or
 // (neox) value i with value i + rotated / 2.
-void rope_rotate(const float *table, std::size_t rotated, bool neox, std::size_t n, std::size_t heads, std::size_t head_size,
-                 float *x, std::size_t ldx);
+void rope_rotate(Pool &pool, const float *table, std::size_t rotated, bool neox, std::size_t n, std::size_t heads,
+                 std::size_t head_size, float *x, std::size_t ldx);
 
 struct AttentionShape {
     std::size_t heads, kv_heads, head_size;

@@ -9,4 +9,5 @@ void through_f16(std::size_t n, const float *x, float *y);
 void rms_norm(std::size_t n, const float *x, const float *weight, float eps, float *y);
 void swiglu(std::size_t n, const float *gate, const float *up, float *y);
 void add(std::size_t n, float *x, const float *y);
+void rotate(const float *table, std::size_t rotated, bool neox, std::size_t heads, std::size_t head_size, float *x);
 }  // namespace bankml::avx2

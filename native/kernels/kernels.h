@@ -69,6 +69,8 @@ struct Kernels {
     void (*swiglu)(std::size_t n, const float *gate, const float *up, float *y);
     // x += y
     void (*add)(std::size_t n, float *x, const float *y);
+    // One row of rope_rotate (attention.h).
+    void (*rotate)(const float *table, std::size_t rotated, bool neox, std::size_t heads, std::size_t head_size, float *x);
 
     // Softmax-weighted sum of V over cells [begin, end) for one query row: online softmax, V accumulated in f16.
     // q has passed through_f16. Leaves the maximum, the sum, and the accumulator widened in out[head_size].

@@ -256,6 +256,7 @@ const Kernels avx512_kernels = {
     .rms_norm = avx2::rms_norm,
     .swiglu = avx2::swiglu,
     .add = avx2::add,
+    .rotate = avx2::rotate,
     .attend_cells = attend_cells,
     .attend_tile = attend_tile,
     .hadamard = avx2::hadamard,

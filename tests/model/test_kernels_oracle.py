@@ -113,7 +113,7 @@ def test_rope(kernel_set, ggml, rng, mode, yarn, head_size):
     )
     table, ours = np.zeros((n, head_size), np.float32), x.reshape(n, -1).copy()
     _native.rope_table(shape, first, table)
-    _native.rope_rotate(table, mode == NEOX, heads, head_size, ours)
+    _native.rope_rotate(_native.Pool(2), table, mode == NEOX, heads, head_size, ours)
     magnitude = np.float32(0.1) * np.log(np.float32(factor)) + np.float32(1)
     magnitude *= np.float32(1) / (np.float32(1) + np.float32(0.1) * np.log(np.float32(factor)))
     theirs = ggml.rope(

@@ -97,6 +97,8 @@ def test_yarn_where_the_header_asks():
         ({"keys": {"llama.attention.scale": 0.5}}, "llama.attention.scale is 0.5"),
         ({"keys": {"llama.rope.scaling.type": "longrope"}}, "llama.rope.scaling.type is 'longrope'"),
         ({"keys": {"llama.rope.scaling.factor": 4.0}}, "llama.rope.scaling.type is 'linear'"),
+        ({"keys": {"llama.rope.freq_base": 1e-45}}, "llama.rope.freq_base is 1e-45, below 1"),
+        ({"keys": {"split.count": 5}}, "split.count is 5: it is one part of a model"),
         ({"keys": {"tokenizer.ggml.tokens": [b"x"] * 299}}, "has 299 tokens, token_embd.weight 300 rows"),
         ({"kind": Q8_0}, "weights are Q8_0"),
         ({"tensors": {"blk.1.ffn_up.weight": Q1_0}}, "weights are F16 and Q1_0"),

@@ -62,6 +62,7 @@ def respond(generation: Generation, resident: Resident, tally: Tally, writer: Wr
                 tally.token()
                 tally.text(step.text)
                 writer.step(step)
+            resident.check_unchanged()  # the receipt speaks of the file as it was throughout
         assert last is not None  # complete() yields at least one Step or raises
         counts = last.progress
         writer.end(last, lambda: tally.receipt(counts.prompt_tokens, counts.completion_tokens))

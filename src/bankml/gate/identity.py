@@ -1,4 +1,7 @@
-"""What tells one file from another without reading it: device, inode, size and time of modification."""
+"""What tells one file from another without reading it: device, inode, size, and when it and its inode last changed.
+
+The inode's own time (ctime) is what a program cannot set back after it has written to the file.
+"""
 
 import os
 from dataclasses import dataclass
@@ -12,6 +15,7 @@ class FileIdentity:
     inode: int
     size: int
     mtime_ns: int
+    ctime_ns: int
 
     @classmethod
     def of(cls, file: str | os.PathLike[str] | int) -> "FileIdentity":
@@ -20,4 +24,4 @@ class FileIdentity:
             found = os.stat(file)
         except OSError as error:
             raise problem("read", "the file" if isinstance(file, int) else file, error) from error
-        return cls(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+        return cls(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)

@@ -6,9 +6,10 @@ from bankml.model.plan import Plan
 
 
 class Llama:
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, pool: _native.Pool) -> None:
+        self._pool = pool
         self._turned_heads = plan.heads + plan.kv_heads
         self._head_size = plan.head_size
 
     def place(self, layer: Layer, b: Buffers) -> None:
-        _native.rope_rotate(b.rope, False, self._turned_heads, self._head_size, b.qkv)
+        _native.rope_rotate(self._pool, b.rope, False, self._turned_heads, self._head_size, b.qkv)

@@ -45,7 +45,7 @@ class Model:
     def __init__(self, verified: Verified, shape: Plan, n_ctx: int, threads: int, llama_threads: int) -> None:
         pool = _native.Pool(threads)
         cells = -(-n_ctx // CONTEXT_STEP) * CONTEXT_STEP
-        graph: Graph = Qwen3(shape, pool) if shape.architecture == "qwen3" else Llama(shape)
+        graph: Graph = Qwen3(shape, pool) if shape.architecture == "qwen3" else Llama(shape, pool)
         self.plan = shape
         self.n_ctx = context_size(n_ctx, shape.context_length)
         self.cache = KVCache(shape, cells, asked_type())

@@ -99,6 +99,8 @@ def plan(header: Header) -> Plan:
         raise not_played(f"general.architecture is {architecture!r}")
     if metadata.get("general.type", "model") != "model":
         raise not_played(f"general.type is {metadata['general.type']!r}")
+    if metadata.get("split.count", 1) not in (0, 1):
+        raise not_played(f"split.count is {metadata['split.count']!r}: it is one part of a model")
     tensors = _tensors(header)
     _check_vocabulary(metadata.get("tokenizer.ggml.tokens"), tensors["token_embd.weight"])
     keys = _Keys(metadata, str(architecture))
@@ -195,8 +197,11 @@ def _rope(keys: _Keys, architecture: str, context: int) -> Rope:
         raise not_played(f"{architecture}.rope.scaling.type is {scaling!r}")
     elif factor is None:
         factor = 1.0
+    base = keys.number("rope.freq_base", 10000.0)
+    if base < 1:
+        raise not_played(f"{architecture}.rope.freq_base is {base}, below 1")
     return Rope(
-        base=keys.number("rope.freq_base", 10000.0),
+        base=base,
         neox=architecture == "qwen3",
         yarn_factor=factor,
         original_context=keys.count("rope.scaling.original_context_length", context, most=(1 << 31) - 1),

@@ -16,4 +16,4 @@ class Qwen3:
         assert layer.q_norm is not None and layer.k_norm is not None  # the plan asks for both
         _native.rms_norm_heads(self._pool, b.qkv, layer.q_norm, eps, 0, heads)
         _native.rms_norm_heads(self._pool, b.qkv, layer.k_norm, eps, heads * head_size, kv_heads)
-        _native.rope_rotate(b.rope, True, heads + kv_heads, head_size, b.qkv)
+        _native.rope_rotate(self._pool, b.rope, True, heads + kv_heads, head_size, b.qkv)

@@ -1,6 +1,10 @@
-"""A verified file's tensors, mapped: nothing is copied, and the mapping lives as long as anything uses it."""
+"""A verified file's tensors, in memory: what was hashed is what is computed with, whatever becomes of the file.
 
-import mmap
+A mapping would follow every later write to the file into the middle of an answer, and end the process when the file is
+cut short. The bytes are read instead, between two looks at the file's identity.
+"""
+
+import io
 import os
 
 import numpy as np
@@ -10,27 +14,27 @@ from bankml.errors import FileProblem, ModelChanged
 from bankml.gate.identity import FileIdentity
 from bankml.gate.verify import Verified
 
+READ_SIZE = 64 << 20
+
 
 class Weights:
     """The tensors of one verified file, by name, as flat byte or float32 arrays that cannot be written."""
 
     def __init__(self, verified: Verified) -> None:
-        """Maps the file. Raises ModelChanged when it is not the file that was verified."""
-        try:
-            descriptor = os.open(verified.path, os.O_RDONLY | os.O_CLOEXEC)
-        except OSError as error:
-            raise FileProblem(f"cannot read {verified.path}: {error.strerror}") from error
-        try:
-            if FileIdentity.of(descriptor) != verified.identity:
-                raise ModelChanged(f"{os.path.basename(verified.path)} changed since it was verified")
-            mapping = mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)
-        finally:
-            os.close(descriptor)
-        if hasattr(mmap, "MADV_WILLNEED"):
-            mapping.madvise(mmap.MADV_WILLNEED)
-        self._bytes = np.frombuffer(mapping, np.uint8)
+        """Reads the file. Raises ModelChanged when it is not, or does not stay, the file that was verified."""
         self._data_offset = verified.header.data_offset
         self._tensors = {t.name: t for t in verified.header.tensors}
+        self._bytes = np.empty(verified.identity.size, np.uint8)
+        try:
+            with open(verified.path, "rb", buffering=0) as file:
+                same = FileIdentity.of(file.fileno()) == verified.identity
+                same = same and _fill(file, self._bytes.data)
+                same = same and FileIdentity.of(file.fileno()) == verified.identity
+        except OSError as error:
+            raise FileProblem(f"cannot read {verified.path}: {error.strerror}") from error
+        if not same:
+            raise ModelChanged(f"{os.path.basename(verified.path)} changed since it was verified")
+        self._bytes.flags.writeable = False
 
     def blocks(self, name: str) -> npt.NDArray[np.uint8]:
         """The tensor's bytes as they stand in the file."""
@@ -45,3 +49,13 @@ class Weights:
     def shape(self, name: str) -> tuple[int, ...]:
         """The tensor's extents, row length first."""
         return self._tensors[name].shape
+
+
+def _fill(file: io.RawIOBase, memory: memoryview) -> bool:
+    """Reads until `memory` is full; False where the file ends before."""
+    while memory:
+        got = file.readinto(memory[:READ_SIZE])
+        if not got:
+            return False
+        memory = memory[got:]
+    return True
