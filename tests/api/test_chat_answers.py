@@ -144,6 +144,21 @@ def test_a_conversation_reuses_what_the_slot_holds():
     assert first["choices"] == second["choices"]
 
 
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_file_that_changes_during_the_answer_gets_no_receipt(stream):
+    resident = toy_resident("Oslo is the capital.")
+
+    def change_in_the_middle():
+        resident.verified.changed = len(resident.engine.model.calls) > 5
+
+    resident.engine.model.before = change_in_the_middle
+    reply = ask(Application(Library(resident)), body=user("Capital of Norway?", stream=stream))
+    sent = b"".join(reply.writes) if stream else reply.body
+    assert reply.status == (200 if stream else 503)
+    assert b'"error"' in sent and b"not the file that was verified" in sent
+    assert b"bankml_receipt" not in sent and b"[DONE]" not in sent
+
+
 def test_a_changed_file_is_a_503_without_a_receipt():
     for stream in (False, True):
         resident = toy_resident()

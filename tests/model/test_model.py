@@ -70,7 +70,18 @@ def test_the_context_is_rounded_up_as_llama_cpp_rounds_it():
     assert context_size(9000, 8192) == 8192 and context_size(300, 400) == 400 and CONTEXT_STEP == 256
 
 
-def test_a_file_that_changed_is_not_mapped(tmp_path):
+def test_what_becomes_of_the_file_later_changes_no_bit(tmp_path):
+    mine = tiny_model(tmp_path)
+    model = Model.open(mine, 512)
+    before = logits_after(model, TOKENS)
+    with open(mine.path, "r+b") as file:
+        file.seek(mine.header.data_offset)
+        file.write(bytes(1000))
+        file.truncate(4096)
+    assert np.array_equal(before, logits_after(model, TOKENS))
+
+
+def test_a_file_that_changed_is_not_opened(tmp_path):
     changed = tiny_model(tmp_path)
     os.utime(changed.path, ns=(1, 1))
     with pytest.raises(ModelChanged, match="changed since it was verified"):

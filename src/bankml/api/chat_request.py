@@ -86,6 +86,10 @@ def refuse_unplayed(body: Mapping[str, Any], table: Unplayed) -> None:
             raise fields.refuse(name, f"{why} (got {fields.shown(value)})")
 
 
+MOST_STOPS = 1024
+"""Stop strings of one request: each is looked for at every token, and the slot waits meanwhile."""
+
+
 def stop_strings(body: Mapping[str, Any]) -> tuple[str, ...]:
     """`stop`: a string or an array of strings, none of them empty.
 
@@ -100,6 +104,8 @@ def stop_strings(body: Mapping[str, Any]) -> tuple[str, ...]:
         return (stop,)
     if not isinstance(stop, list):
         raise fields.refuse("stop", f"expected a string or an array of strings, but got {fields.shown(stop)}")
+    if len(stop) > MOST_STOPS:
+        raise fields.refuse("stop", f"expected at most {MOST_STOPS} strings, but got {len(stop)}")
     for i, one in enumerate(stop):
         if not isinstance(one, str) or not one:
             what = "an empty string" if one == "" else fields.shown(one)

@@ -38,6 +38,7 @@ def demo(arguments: Namespace) -> int:
     listen, engine = _checked(arguments)
     model, fork = prepare(arguments.dir or default_folder(), note, file_bar)
     if arguments.no_serve:
+        _verified(str(model), str(fork))
         say(f"{model} is ready: bankml serve {shlex.quote(str(model))} --native")
         return 0
     return _serve(arguments, str(model), str(fork), listen, engine)

@@ -262,7 +262,8 @@ class Connection:
         try:
             event = self._h11.next_event()
         except h11.RemoteProtocolError as error:
-            raise RequestError(f"this is not HTTP/1.1: {str(error)[:200]}") from None
+            what = str(error).partition(" bytearray(")[0].rstrip(":")  # h11 shows the line itself; it may be anything
+            raise RequestError(f"this is not HTTP/1.1: {what[:200]}") from None
         if not isinstance(event, h11.Request):
             raise RequestError("this is not HTTP/1.1: a request was expected")
 
