@@ -95,5 +95,5 @@ class Model:
         self.cache.load(state, n)
 
     def close(self) -> None:
-        """Lets go of the mapping and the cache; the model is of no use afterwards."""
+        """Lets go of the weights and the cache; the model is of no use afterwards."""
         del self._decoder, self.cache, self._logits, self.logits
