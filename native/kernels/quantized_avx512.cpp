@@ -126,7 +126,12 @@ inline void q2_0_sixteen(const std::uint8_t *w, std::size_t blocks, const Q8Colu
     for (auto &v : acc) {
         v = _mm512_setzero_ps();
     }
+    const std::uint8_t *ahead = w + q2_0_lanes * row;  // past the array a prefetch does nothing
     for (std::size_t b = 0; b < blocks; ++b, w += quantized_block_bytes) {
+        // Sixteen rows are more streams than the hardware follows: the rows after these are asked for here, in their order.
+        for (std::size_t i = 0; i < q2_0_lanes * quantized_block_bytes; i += 64, ahead += 64) {
+            _mm_prefetch(reinterpret_cast<const char *>(ahead), _MM_HINT_T0);
+        }
         Unpacked u;
         unpack_rows(w, row, u);
         for (std::size_t c = 0; c < n; ++c) {
