@@ -173,3 +173,10 @@ def test_ignore_eos_bans_every_end_of_generation_token() -> None:
 )
 def test_how_many_probabilities(text: str, chat: bool, n_probs: int) -> None:
     assert read(text, chat=chat).n_probs == n_probs
+
+
+def test_a_chain_has_an_end():
+    lexicon = Lexicon(4, lambda text: [], lambda: [b"a", b"b", b"c", b"d"])
+    assert len(from_request({"samplers": ["temperature"] * 64}, SamplingParams(), lexicon).samplers) == 64
+    with pytest.raises(RequestError, match="expected at most 64 samplers, but got 65"):
+        from_request({"samplers": "t" * 65}, SamplingParams(), lexicon)

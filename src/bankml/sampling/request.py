@@ -189,6 +189,10 @@ def _tokens_of(token: object, where: str, lexicon: Lexicon) -> list[int]:
     return [token]
 
 
+MOST_SAMPLERS = 64
+"""Samplers of one chain: each costs at every token, and the slot waits meanwhile."""
+
+
 def _samplers(body: Mapping[str, Any]) -> tuple[str, ...] | None:
     """Names in an array, or letters in a string, in the order they are to run."""
     value = body.get("samplers")
@@ -201,6 +205,8 @@ def _samplers(body: Mapping[str, Any]) -> tuple[str, ...] | None:
         names = [(one, SPELLINGS.get(one.lower())) for one in value]
     else:
         refuse("samplers", f"Value must be an array of names or a string of letters, but got {kind_of(value)}")
+    if len(value) > MOST_SAMPLERS:
+        refuse("samplers", f"expected at most {MOST_SAMPLERS} samplers, but got {len(value)}")
     for given, name in names:
         if name is None:
             known = ", ".join(f"{name} ({letter})" for name, letter in LETTERS.items())
