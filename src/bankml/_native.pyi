@@ -1,12 +1,9 @@
 """Types of the compiled module, room by room."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-def __getattr__(name: str) -> Any: ...  # the rooms that are not described below
 
 # ---- model: float32 arrays are C-contiguous; another dtype is a TypeError, shapes that do not fit a ValueError
 
