@@ -25,9 +25,9 @@
 #endif
 #ifndef BANKML_PRINTF
 #  if defined(__GNUC__)
-#    define BANKML_PRINTF(format, first) __attribute__((format(printf, format, first)))
+#    define BANKML_PRINTF(text, first) __attribute__((format(printf, text, first)))
 #  else
-#    define BANKML_PRINTF(format, first)
+#    define BANKML_PRINTF(text, first)
 #  endif
 #endif
 
@@ -83,8 +83,8 @@ BANKML_API const char *bankml_version(void);
  * multiple of 256.
  *
  * Returns the handle, which the caller ends with bankml_close; or NULL, and then *err is the reason in serve's words
- * ("refuse: …", "need_more: …", "error: …"), which the caller frees with bankml_free. On success *err is NULL. `err`
- * may be NULL: the reason goes to the log all the same.
+ * ("refuse: …", "need_more: …", "error: …"), which the caller frees with bankml_free. On success *err is NULL. `err` may
+ * be NULL: the reason goes to the log all the same.
  *
  * The environment (BANKML_THREADS, BANKML_LLAMA_THREADS, BANKML_CACHE_TYPE, BANKML_CACHE_RAM) is read here. Any thread;
  * several may open at once. */
