@@ -55,7 +55,7 @@ enum {
 
 /* One verified, loaded model with one slot: the next request reuses the longest beginning its prompt has in common
  * with what the slot holds. */
-typedef struct bankml bankml_t;
+typedef struct bankml_handle bankml_t;
 
 /* A piece of an answer, as it comes: whole UTF-8 characters, `len` bytes with a NUL after them (the text may hold NULs
  * of its own), valid until the callback returns. Under JSON mode or a schema the pieces are the growth of the content;
