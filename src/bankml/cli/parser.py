@@ -5,10 +5,10 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from bankml.errors import UsageError
+from bankml.model.context import DEFAULT_CONTEXT as CONTEXT
 
 LISTEN = "127.0.0.1:18093"
 UPSTREAM = "127.0.0.1:18092"
-CONTEXT = 4096
 
 
 class Parser(argparse.ArgumentParser):
@@ -71,6 +71,12 @@ def _gate_commands(command: Command) -> None:
     check.add_argument("--model", metavar="FILE", help="compare the receipt's model_sha256 with this file")
 
     command("version", "gate", "print the version", "version")
+
+    capi = command("capi", "capi", "print what a C compiler needs for libbankml", "capi --cflags --libs")
+    capi.add_argument("--cflags", action="store_true", help="where bankml.h is")
+    capi.add_argument("--libs", action="store_true", help="where libbankml is, and how it is linked")
+    capi.add_argument("--static", action="store_true", help="with --libs: libbankml.a, as a part of the program")
+    capi.add_argument("--prefix", action="store_true", help="the folder that holds include/ and lib/")
 
 
 def _model_commands(command: Command) -> None:

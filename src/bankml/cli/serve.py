@@ -9,12 +9,12 @@ from bankml.cli.output import about, file_bar, note, say
 from bankml.cli.parser import UPSTREAM
 from bankml.cli.proxy import check_options
 from bankml.errors import UsageError
+from bankml.model.context import MAX_CONTEXT
 
 if TYPE_CHECKING:
     from bankml.gate.verify import Verified
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-MAX_CONTEXT = 1 << 24
 MAX_THREADS = 1024
 EXAMPLE = '{"messages":[{"role":"user","content":"Say hello."}],"max_tokens":32}'
 
