@@ -1,4 +1,4 @@
-"""Asks a verified model one question: its answer on standard output as it comes, the receipt's hashes on standard error.
+"""Asks a verified model a question: the answer to standard output as it comes, the receipt's hashes to standard error.
 
 python3 chat_ctypes.py MODEL.gguf MODEL.gguf.FORK.json "What is a receipt?"
 """
