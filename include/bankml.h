@@ -72,7 +72,7 @@ typedef int (*bankml_piece_cb)(const char *piece, size_t len, void *user);
  * until the callback returns.
  *
  * Called on whichever thread the message comes from, on several at once when several are in the library; it must
- * return, and must not call bankml_open, bankml_chat, bankml_close or bankml_log. */
+ * return, and must not call bankml_open, bankml_chat or bankml_close. */
 typedef void (*bankml_log_cb)(int level, const char *msg, size_t len, void *user);
 
 /* The version of the library, "0.1.0". A static string: never free it. Any thread, at any time. */
@@ -112,8 +112,9 @@ BANKML_API void bankml_close(bankml_t *h);
 BANKML_API void bankml_free(char *s);
 
 /* Sends the log, the library's own messages included (a model verified, a refusal), to `cb` with `user`; NULL sends it
- * to standard error, a line each, as in the beginning. One for the whole process. Any thread; a message that is being
- * delivered meanwhile may still reach the callback before, so what `user` points to must outlive the change. */
+ * to standard error, a line each, as in the beginning. One for the whole process. Any thread. It returns when no other
+ * thread is inside the callback that it replaces: what that one's `user` points to may then be freed. So hold no lock
+ * here that the callback takes. */
 BANKML_API void bankml_set_log(bankml_log_cb cb, void *user);
 
 /* Writes to the log, with printf's conversions: %d %i %u %x %X (hh, h, l, ll, z), %f %F, %c, %s, %p, %%, with flags,
