@@ -38,7 +38,7 @@ extern "C" {
 /* What bankml_chat returns. */
 enum {
     BANKML_OK = 0,         /* answered */
-    BANKML_E_ARG = -1,     /* a NULL handle or request, or a request that is not UTF-8 */
+    BANKML_E_ARG = -1,     /* a NULL handle or request, a request that is not UTF-8, or one from within its callback */
     BANKML_E_REQUEST = -2, /* the request is refused; the message names the field, the range and what came */
     BANKML_E_CHANGED = -3, /* the file changed since it was verified: no answer; close, and open it again */
     BANKML_E_ENGINE = -4,  /* the engine failed while answering */
@@ -94,11 +94,11 @@ BANKML_API bankml_t *bankml_open(const char *model_path, const char *fork_json_p
  * goes to `cb` piece by piece with `user`; `cb` may be NULL.
  *
  * Returns one of the codes above. *result_json is the object that the endpoint answers when it does not stream, with
- * "bankml_receipt", or on any error {"error": {"code", "message"}}; the caller frees it with bankml_free. It is NULL
- * only when there was no memory for it. `result_json` may be NULL.
+ * "bankml_receipt", or on any error {"error": {"code", "message"}} with the code returned; the caller frees it with
+ * bankml_free. It is NULL only when there was no memory for it. `result_json` may be NULL.
  *
- * An answer that the callback stopped is BANKML_OK: its content is the pieces given, the last included, its finish_reason
- * "stop", and its counts and receipt are of what was generated until then.
+ * An answer that the callback stopped is BANKML_OK: its content is the pieces given, the last included, its
+ * finish_reason "stop" (unless it had just ended by itself), and its counts and receipt are of what was generated.
  *
  * Any thread. Calls on one handle wait for each other, in the order they came; different handles answer at the same
  * time. */

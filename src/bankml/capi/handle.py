@@ -47,10 +47,20 @@ class Handle:
 
     def __init__(self, library: Library) -> None:
         self._library = library
+        self._askers: set[int] = set()  # the threads that are in `chat`
 
     def chat(self, request: bytes, piece: Piece | None = None) -> tuple[int, bytes]:
         """Answers the body of a chat request: a Code and the object that is the answer, or says what was wrong."""
-        arrived = time.monotonic()
+        arrived, asker = time.monotonic(), _thread.get_ident()
+        if asker in self._askers:
+            return _refused(Code.ARG, "the handle is answering this very thread, which asks from within the callback")
+        self._askers.add(asker)
+        try:
+            return self._answered(request, arrived, piece)
+        finally:
+            self._askers.discard(asker)
+
+    def _answered(self, request: bytes, arrived: float, piece: Piece | None) -> tuple[int, bytes]:
         try:
             request.decode()
         except UnicodeDecodeError as error:
