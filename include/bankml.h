@@ -95,7 +95,8 @@ BANKML_API bankml_t *bankml_open(const char *model_path, const char *fork_json_p
  *
  * Returns one of the codes above. *result_json is the object that the endpoint answers when it does not stream, with
  * "bankml_receipt", or on any error {"error": {"code", "message"}} with the code returned; the caller frees it with
- * bankml_free. It is NULL only when there was no memory for it. `result_json` may be NULL.
+ * bankml_free. It is NULL only when there was no memory for it. `result_json` may be NULL. A prompt that does not fit the
+ * context is BANKML_E_REQUEST with "n_prompt_tokens" and "n_ctx" beside the message.
  *
  * An answer that the callback stopped is BANKML_OK: its content is the pieces given, the last included, its
  * finish_reason "stop" (unless it had just ended by itself), and its counts and receipt are of what was generated.

@@ -13,6 +13,7 @@ from bankml.gate.verify import record
 from bankml.gguf.block_types import Q8_0
 from bankml.gguf.writer import TensorSpec, writing
 from bankml.receipt.check import check
+from tests import oracle
 from tests.end_to_end import tiny
 from tests.end_to_end.servers import exchange, free_port, waiting
 
@@ -72,7 +73,7 @@ def same(answer: bytes) -> dict:
     """What of an answer does not depend on when it was given."""
     value = json.loads(answer)
     if "error" in value:
-        return {"error": value["error"]["message"]}
+        return {k: v for k, v in value["error"].items() if k not in ("code", "type")}
     receipt = {k: v for k, v in value["bankml_receipt"].items() if not k.endswith("_ms")}
     return {"choices": value["choices"], "usage": value["usage"], "model": value["model"], "receipt": receipt,
             "cache_n": value["timings"]["cache_n"], "prompt_n": value["timings"]["prompt_n"]}  # fmt: skip
@@ -238,3 +239,11 @@ def test_what_opens_no_handle(compiled, words_model, n_ctx, environment, said):
     assert done.returncode == 2 and done.stdout.startswith("error: ")
     if said is not None:
         assert done.stdout == said
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("name", ["SmolLM2-135M-Instruct-F16.gguf", "Qw-tiny-Q1_0.gguf"])
+def test_conversations_on_real_models(compiled, tmp_path, name):
+    """As above, on models that say something: turn by turn, two conversations on one slot."""
+    path = oracle.model(name)
+    compare(compiled("answers"), path, f"{path}.FORK.json", turns(), tmp_path, n_ctx=2048)

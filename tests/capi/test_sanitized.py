@@ -1,4 +1,4 @@
-"""The library's own code under the address and undefined-behaviour sanitizers, as a part of programs that are so too."""
+"""The library's own code under the address and undefined-behaviour sanitizers, and the programs that use it."""
 
 import shutil
 import sys

@@ -18,7 +18,7 @@ from bankml.api.logprobs import Logprobs
 from bankml.api.openai import Head, WholeWriter
 from bankml.capi.front import reason_of, where
 from bankml.engine.completion import Step
-from bankml.errors import BankmlError, ModelChanged, RequestError
+from bankml.errors import BankmlError, ContextExceeded, ModelChanged, RequestError
 from bankml.library.load import give_back_memory
 from bankml.library.residency import Library
 from bankml.library.resident import Resident
@@ -69,6 +69,8 @@ class Handle:
             return _refused(Code.ARG, f"the request is not UTF-8: byte {error.start} cannot be read")
         try:
             return Code.OK, self._answer(request, arrived, piece or _to_nobody)
+        except ContextExceeded as error:
+            return _refused(Code.REQUEST, error.message, n_prompt_tokens=error.n_prompt_tokens, n_ctx=error.n_ctx)
         except RequestError as error:
             return _refused(Code.REQUEST, error.message)
         except ModelChanged as error:
@@ -179,5 +181,5 @@ def _to_nobody(piece: bytes) -> bool:
     return True
 
 
-def _refused(code: Code, message: str) -> tuple[int, bytes]:
-    return code, written({"error": {"code": int(code), "message": message}})
+def _refused(code: Code, message: str, **sizes: int) -> tuple[int, bytes]:
+    return code, written({"error": {"code": int(code), "message": message, **sizes}})
