@@ -1,6 +1,7 @@
 """One handle of the C API: a model with one slot, answered from by the code that answers `/v1/chat/completions`."""
 
 import _thread
+import gc
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -18,6 +19,7 @@ from bankml.api.openai import Head, WholeWriter
 from bankml.capi.front import reason_of, where
 from bankml.engine.completion import Step
 from bankml.errors import BankmlError, ModelChanged, RequestError
+from bankml.library.load import give_back_memory
 from bankml.library.residency import Library
 from bankml.library.resident import Resident
 from bankml.receipt.receipt import Tally
@@ -102,8 +104,11 @@ class Handle:
         return reply.body
 
     def close(self) -> None:
-        """Lets go of the model. No call may be under way, and none may follow."""
+        """Gives back the model's memory. No call may be under way, and none may follow."""
         self._library.drop()
+        del self._library
+        gc.collect()  # the words of a model lead back to themselves
+        give_back_memory()
 
 
 class PieceWriter:
