@@ -156,7 +156,8 @@ void write_padded(std::string &out, const Field &field, std::string_view bytes) 
     out.append(left ? 0 : padding, ' ').append(bytes).append(left ? padding : 0, ' ');
 }
 
-// A number as snprintf writes it, under a specification of our own that has each flag once.
+// A number as snprintf writes it, under a specification of our own: each flag once, and no negative width. Where a library
+// has registered printf hooks (libquadmath, which numpy brings along), glibc pads %0*f on the right with zeros for those.
 template <class T>
 void write_number(std::string &out, const Field &field, T value) {
     if (!field.vouched) return write_marker(out, "unsupported", field.spec);

@@ -23,8 +23,9 @@ def oracle(tmp_path_factory):
     return build(tmp_path_factory.mktemp("oracle"), "oracle", [*LOG, HERE / "printf_oracle.c"], *SANITIZED)
 
 
-def test_every_byte_is_snprintfs_and_every_marker_exact(oracle):
-    done = run(oracle)
+@pytest.mark.parametrize("mode", [[], ["hooked"]], ids=["alone", "hooked"])
+def test_every_byte_is_snprintfs_and_every_marker_exact(oracle, mode):
+    done = run(oracle, *mode)
     assert int(done.stdout.split()[0]) > 500_000
 
 
@@ -64,8 +65,12 @@ class Piece:
     def expected(self):
         if not self.vouched:
             return b"%<unsupported:" + self.form[1:] + b">"
+        form, arguments = self.form, self.arguments
+        if b"*" in form.partition(b".")[0] and arguments[0].value < 0:
+            # By C's definition. numpy, if this process has it, brings printf hooks with which glibc pads wrongly here.
+            form, arguments = b"%-" + form[1:], (ctypes.c_int(-arguments[0].value), *arguments[1:])
         buffer = ctypes.create_string_buffer(4096)
-        size = LIBC.snprintf(buffer, ctypes.c_size_t(4096), self.form, *self.arguments)
+        size = LIBC.snprintf(buffer, ctypes.c_size_t(4096), form, *arguments)
         assert 0 <= size < 4096
         return buffer.raw[:size]
 
@@ -143,14 +148,14 @@ PIECES = BYTES.map(Piece) | conversions() | conversions() | conversions()
 STRANGE = st.sampled_from(FOREIGN).map(lambda spec: Piece(b"%" + spec.encode(), foreign=True, vouched=False))
 
 
-@settings(max_examples=1000)
+@settings(max_examples=500)
 @given(st.lists(PIECES, max_size=16))
 def test_each_argument_is_read_at_its_type(log, pieces):
     arguments = [argument for piece in pieces for argument in piece.arguments]
     assert log(b"".join(p.form for p in pieces), *arguments) == b"".join(p.expected() for p in pieces)
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(st.lists(PIECES, max_size=5), STRANGE, st.lists(PIECES | STRANGE, max_size=5))
 def test_after_a_type_that_is_not_known_nothing_is_read(log, before, strange, after):
     def unread(piece):
@@ -172,7 +177,7 @@ LIKELY = st.lists(st.sampled_from([bytes([byte]) for byte in b"%%%%-+ #0123.*hlz
 ANY = st.lists(LIKELY | st.binary(max_size=5), max_size=4).map(b"".join).map(lambda text: text.replace(b"\0", b"%"))
 
 
-@settings(max_examples=600)
+@settings(max_examples=300)
 @given(ANY)
 def test_any_bytes_are_a_format(log, form):
     """After a type that is not known, so that no argument is needed."""
