@@ -35,12 +35,17 @@ def elsewhere():
     server.server_close()
 
 
-@pytest.fixture(params=["127.0.0.1", "evil.example"])
-def page(request, chromium, elsewhere):
-    """A page of another origin: another port of this machine, or another name."""
+@pytest.fixture(scope="module")
+def tab(chromium):
     with chromium.page() as page:
-        assert page.open(f"http://{request.param}:{elsewhere}/") == 200
         yield page
+
+
+@pytest.fixture(params=["127.0.0.1", "evil.example"])
+def page(request, tab, elsewhere):
+    """A page of another origin: another port of this machine, or another name."""
+    assert tab.open(f"http://{request.param}:{elsewhere}/") == 200
+    return tab
 
 
 def fetch(url, **options):
