@@ -147,6 +147,7 @@ def test_serve_checks_its_arguments_before_it_reads_anything(run, model):
         (("--native", "--threads", "0"), "--threads 0 is out of range"),
         (("--native", "--listen", "10.0.0.1:1"), "--listen 10.0.0.1:1 is not loopback"),
         (("--native", "--upstream", "127.0.0.1:18093"), "--listen and --upstream are both 127.0.0.1:18093"),
+        (("--upstream", "localhost:18093"), "--listen and --upstream are both localhost:18093"),
         (("--native",), f"there is no {model}.FORK.json beside the model"),
     ):
         code, out, err = run("serve", model, *words)
