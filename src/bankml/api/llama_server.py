@@ -5,7 +5,8 @@ from bankml.api import fields
 from bankml.api.chat_request import chat_request
 from bankml.api.json_in import read_object
 from bankml.errors import RequestError
-from bankml.library.resident import Library, Resident, names
+from bankml.library.names import names
+from bankml.library.resident import Library, Resident
 
 Json = dict[str, object]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,13 +11,11 @@ from bankml.engine.completion import Engine
 from bankml.engine.parts import TextPieces, TokenSampler, Vocabulary
 from bankml.errors import NotFound
 from bankml.grammar.constraint import Constraint
+from bankml.library.names import names, quoted
 from bankml.receipt.receipt import Provenance
 
 if TYPE_CHECKING:
     from bankml.gate.verify import Verified
-
-WEIGHT_TYPE_SUFFIX = re.compile(r"[-_.](?:(?:i|t|p|pt)?q\d+(?:_\w+)?|b?f16|f32|mxfp4)$")
-"""The end of a lower-cased file stem that only says how the weights are stored: `-q1_0`, `.q4_k_m`, `-f16`."""
 
 
 class Prompt(Protocol):
@@ -111,17 +108,6 @@ class Resident:
         self.verified.check_unchanged()
 
 
-def names(path: Path) -> tuple[str, ...]:
-    """Every name of the model in `path`, its own first: the stem, the file name, the stem without its weight type.
-
-    All are lower case, and each but the file's may carry Ollama's `:latest`.
-    """
-    stem = path.stem.lower()
-    short = WEIGHT_TYPE_SUFFIX.sub("", stem) or stem
-    bare = (stem,) if short == stem else (stem, short)
-    return (*bare, *(f"{name}:latest" for name in bare), path.name.lower())
-
-
 class Library:
     """The models that may be asked for by name: the one that was verified when the server started."""
 
@@ -137,9 +123,5 @@ class Library:
         if name is None or name.lower() in names(self._startup.path):
             return self._startup
         raise NotFound(
-            f"Field 'model': there is no model {_quoted(name)} here; this server answers as {self.startup.name!r}"
+            f"Field 'model': there is no model {quoted(name)} here; this server answers as {self.startup.name!r}"
         )
-
-
-def _quoted(name: str) -> str:
-    return repr(name if len(name) <= 80 else name[:80] + "…")
