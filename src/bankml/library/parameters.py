@@ -92,8 +92,9 @@ def unknown(name: str) -> RequestError:
 
 
 def _wrong(name: str, known: Parameter, value: object) -> RequestError:
-    kind = "a whole number" if known.type is int else "a number"
-    least = "above 0" if name == "repeat_penalty" else f"from {known.least:.8g}"
-    limits = f" {least} to {known.most:.10g}" if known.type is int or name == "repeat_penalty" else ""
+    if known.type is int:
+        takes = f"a whole number from {int(known.least)} to {int(known.most)}"
+    else:
+        takes = "a number above 0" if known.least > 0 else "a number"
     got = quoted(value) if isinstance(value, str) else str(value)[:80]
-    return RequestError(f"the parameter {name} is {kind}{limits}, not {got}")
+    return RequestError(f"the parameter {name} is {takes}, not {got}")
