@@ -1,8 +1,7 @@
-"""The model that is loaded, and the names under which it may be asked for."""
+"""A model that is loaded, and all that is needed to answer with it."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,15 +9,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from bankml.engine.completion import Engine
 from bankml.engine.parts import TextPieces, TokenSampler, Vocabulary
-from bankml.errors import NotFound
 from bankml.grammar.constraint import Constraint
+from bankml.library.reference import Source
 from bankml.receipt.receipt import Provenance
 
 if TYPE_CHECKING:
     from bankml.gate.verify import Verified
-
-WEIGHT_TYPE_SUFFIX = re.compile(r"[-_.](?:(?:i|t|p|pt)?q\d+(?:_\w+)?|b?f16|f32|mxfp4)$")
-"""The end of a lower-cased file stem that only says how the weights are stored: `-q1_0`, `.q4_k_m`, `-f16`."""
 
 
 class Prompt(Protocol):
@@ -73,6 +69,7 @@ class Resident:
     is wrong with a schema or a grammar.
     """
 
+    source: Source
     verified: Verified
     provenance: Provenance
     engine: Engine
@@ -98,7 +95,12 @@ class Resident:
     @property
     def name(self) -> str:
         """The file's stem, lower-cased."""
-        return self.path.stem.lower()
+        return self.source.name
+
+    @property
+    def file(self) -> str:
+        """The file's name, by which it was verified."""
+        return self.source.file
 
     @property
     def metadata(self) -> Mapping[str, Any]:
@@ -110,36 +112,6 @@ class Resident:
         """Raises ModelChanged when the file is no longer the one that was verified. Asked before every answer."""
         self.verified.check_unchanged()
 
-
-def names(path: Path) -> tuple[str, ...]:
-    """Every name of the model in `path`, its own first: the stem, the file name, the stem without its weight type.
-
-    All are lower case, and each but the file's may carry Ollama's `:latest`.
-    """
-    stem = path.stem.lower()
-    short = WEIGHT_TYPE_SUFFIX.sub("", stem) or stem
-    bare = (stem,) if short == stem else (stem, short)
-    return (*bare, *(f"{name}:latest" for name in bare), path.name.lower())
-
-
-class Library:
-    """The models that may be asked for by name: the one that was verified when the server started."""
-
-    def __init__(self, startup: Resident) -> None:
-        self._startup = startup
-
-    @property
-    def startup(self) -> Resident:
-        return self._startup
-
-    def resolve(self, name: str | None) -> Resident:
-        """The model called `name`, in any case; no name means the startup model. Raises NotFound for another's name."""
-        if name is None or name.lower() in names(self._startup.path):
-            return self._startup
-        raise NotFound(
-            f"Field 'model': there is no model {_quoted(name)} here; this server answers as {self.startup.name!r}"
-        )
-
-
-def _quoted(name: str) -> str:
-    return repr(name if len(name) <= 80 else name[:80] + "…")
+    def close(self) -> None:
+        """Lets go of the weights and of all K/V cells. Its words remain: tokenizer, template, what was verified."""
+        self.engine.close()
