@@ -1,7 +1,14 @@
 """What a model's name stands for: small frozen records that name a model and load nothing."""
 
+from __future__ import annotations
+
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from bankml.gate.verify import Verified
 
 
 @dataclass(frozen=True)
@@ -17,6 +24,12 @@ class Source:
     sha256: str
     fork: str
     path: str | None
+
+    @classmethod
+    def of(cls, verified: Verified) -> Source:
+        """The source that was verified."""
+        stem = os.path.splitext(verified.name)[0].lower()
+        return cls(stem, verified.name, verified.sha256, verified.fork_path, verified.path)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The model that is loaded, and the names under which it may be asked for."""
+"""A model that is loaded: all that is needed to answer with it."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from bankml.engine.completion import Engine
 from bankml.engine.parts import TextPieces, TokenSampler, Vocabulary
-from bankml.errors import NotFound
 from bankml.grammar.constraint import Constraint
-from bankml.library.names import names, quoted
+from bankml.library.reference import Source
 from bankml.receipt.receipt import Provenance
 
 if TYPE_CHECKING:
@@ -70,6 +69,7 @@ class Resident:
     is wrong with a schema or a grammar.
     """
 
+    source: Source
     verified: Verified
     provenance: Provenance
     engine: Engine
@@ -95,7 +95,12 @@ class Resident:
     @property
     def name(self) -> str:
         """The file's stem, lower-cased."""
-        return self.path.stem.lower()
+        return self.source.name
+
+    @property
+    def file(self) -> str:
+        """The file's name, by which it was verified."""
+        return self.source.file
 
     @property
     def metadata(self) -> Mapping[str, Any]:
@@ -107,21 +112,6 @@ class Resident:
         """Raises ModelChanged when the file is no longer the one that was verified. Asked before every answer."""
         self.verified.check_unchanged()
 
-
-class Library:
-    """The models that may be asked for by name: the one that was verified when the server started."""
-
-    def __init__(self, startup: Resident) -> None:
-        self._startup = startup
-
-    @property
-    def startup(self) -> Resident:
-        return self._startup
-
-    def resolve(self, name: str | None) -> Resident:
-        """The model called `name`, in any case; no name means the startup model. Raises NotFound for another's name."""
-        if name is None or name.lower() in names(self._startup.path):
-            return self._startup
-        raise NotFound(
-            f"Field 'model': there is no model {quoted(name)} here; this server answers as {self.startup.name!r}"
-        )
+    def close(self) -> None:
+        """Lets go of the weights and of all K/V cells. Its words remain: tokenizer, template, what was verified."""
+        self.engine.close()
