@@ -89,7 +89,7 @@ class Handle:
     def _answer(self, request: bytes, arrived: float, piece: Piece) -> bytes:
         body = read_body(request)
         chat = chat_request({name: value for name, value in body.items() if name not in IGNORED})
-        reference = self._library.startup
+        reference = self._library.resolve(None)
         reply = Collected()
 
         def prepare(resident: Resident, loading: float) -> Prepared:

@@ -16,7 +16,8 @@ from bankml.grammar.constraint import Constraint, constraint
 from bankml.grammar.matcher import Grammar, Matcher, VocabularyTree, vocabulary_tree
 from bankml.grammar.sampler import GrammarSampler
 from bankml.library.reference import Source
-from bankml.library.residency import Library, Names, StartupAlone
+from bankml.library.registry import Registry
+from bankml.library.residency import Library, Names
 from bankml.library.resident import Resident
 from bankml.model.model import Model
 from bankml.receipt.receipt import Provenance
@@ -105,7 +106,7 @@ def open_library(
     def reopen(source: Source) -> Resident:
         return open_source(source, n_ctx, threads, environment)
 
-    return Library(known or StartupAlone(resident.source), reopen, resident)
+    return Library(known or Registry(None, resident.source), reopen, resident)
 
 
 def open_source(
