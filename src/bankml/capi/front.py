@@ -1,8 +1,11 @@
 """What libbankml calls. Nothing here raises but `attach`: a reason, or a code and a result, come back instead."""
 
 import logging
+import threading
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from bankml import __version__
@@ -41,7 +44,8 @@ def open_handle(model_path: str, fork_path: str, n_ctx: int, variables: Sequence
 def _opened(model_path: str, fork_path: str, n_ctx: int, environment: dict[str, str]) -> "Handle":
     from bankml.gate.verify import verify
 
-    verified = verify(model_path, fork_path)
+    with _imported_meanwhile("bankml.capi.handle"):
+        verified = verify(model_path, fork_path)
 
     from bankml.capi.handle import Handle
     from bankml.library.load import open_library
@@ -49,6 +53,22 @@ def _opened(model_path: str, fork_path: str, n_ctx: int, environment: dict[str, 
     library = open_library(verified, n_ctx, environment=environment)
     log.info("verified: %s: guard %s, sha256 %s as pinned", verified.name, verified.verdict.kind, verified.sha256)
     return Handle(library)
+
+
+@contextmanager
+def _imported_meanwhile(module: str) -> Iterator[None]:
+    """Has a thread of its own import a module for the `with` block, which hashes: hashing needs no interpreter."""
+
+    def load() -> None:
+        with suppress(Exception):  # whoever needs it imports it again, and is told
+            import_module(module)
+
+    thread = threading.Thread(target=load, name="bankml-import", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
 
 
 def reason_of(error: BaseException) -> str:
