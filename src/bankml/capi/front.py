@@ -1,4 +1,4 @@
-"""What libbankml calls. Nothing here raises but `attach`: a reason, or a code and a result, come back instead."""
+"""What libbankml calls. Only `attach` raises, and Ctrl-C: a reason, or a code and a result, come back instead."""
 
 import logging
 import threading
@@ -35,6 +35,8 @@ def open_handle(model_path: str, fork_path: str, n_ctx: int, variables: Sequence
     try:
         environment = dict(zip(variables[::2], variables[1::2], strict=True))
         return _opened(model_path, fork_path, n_ctx or DEFAULT_CONTEXT, environment), b""
+    except KeyboardInterrupt:  # of a Python program that called: libbankml has it raised there
+        raise
     except BaseException as error:
         reason = reason_of(error)
         log.error("%s", reason)
@@ -79,8 +81,6 @@ def reason_of(error: BaseException) -> str:
         return "error: out of memory"
     if isinstance(error, OSError):
         return f"error: {one_line(str(error))}"
-    if isinstance(error, KeyboardInterrupt):
-        return "error: interrupted"
     return f"error: a mistake in bankml itself: {one_line(repr(error))}\n{where(error)}"
 
 
