@@ -6,6 +6,7 @@ import sys
 import sysconfig
 from pathlib import Path
 
+import cffi
 import pytest
 
 from bankml import __version__
@@ -26,7 +27,6 @@ def test_the_header_compiles_without_a_warning(standard, tmp_path):
 
 
 def test_cffi_reads_the_header_and_calls_the_library():
-    cffi = pytest.importorskip("cffi")
     plain = ["-DBANKML_API=", "-DBANKML_PRINTF(text,first)="]
     text = run(program("cc"), "-E", "-P", *plain, "-D_STDINT_H", "-D__need_size_t", HEADER).stdout.decode()
     ffi = cffi.FFI()
