@@ -1,8 +1,15 @@
-"""Files that appear whole or not at all."""
+"""Files that appear whole or not at all.
 
+What is being made has a name of its own, and is locked by whoever makes it. What a killed process left behind is so
+told from what is in the making, and removed by the next that makes the same.
+"""
+
+import fcntl
 import os
+import re
+import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -26,10 +33,9 @@ def replacing(path: str | os.PathLike[str], mode: int = 0o644) -> Iterator[Binar
     """
     target = Path(os.path.realpath(path))
     try:
-        descriptor, name = tempfile.mkstemp(prefix=f".{target.name[:100]}.", suffix=".part", dir=target.parent)
+        temporary, descriptor = _begun(target)
     except OSError as error:
         raise problem("write", path, error) from error
-    temporary = Path(name)
     try:
         try:
             with os.fdopen(descriptor, "wb") as out:
@@ -37,7 +43,7 @@ def replacing(path: str | os.PathLike[str], mode: int = 0o644) -> Iterator[Binar
                 out.flush()
                 os.fchmod(out.fileno(), mode)
                 os.fsync(out.fileno())
-            os.replace(temporary, target)
+                os.replace(temporary, target)  # while it is locked
         except OSError as error:
             raise problem("write", path, error) from error
     except BaseException:
@@ -45,6 +51,63 @@ def replacing(path: str | os.PathLike[str], mode: int = 0o644) -> Iterator[Binar
             temporary.unlink()
         raise
     _sync_folder(target.parent)
+
+
+@contextmanager
+def workshop(folder: Path, prefix: str) -> Iterator[Path]:
+    """A new folder in `folder`, named `prefix` and eight characters, that goes with all it holds when the block ends.
+
+    `prefix` tells what is made there: other such folders that nobody holds are left-overs. Raises OSError.
+    """
+    _sweep(folder, re.escape(prefix) + RANDOM, os.O_DIRECTORY, shutil.rmtree)
+    while True:
+        made = Path(tempfile.mkdtemp(dir=folder, prefix=prefix))
+        with suppress(FileNotFoundError):
+            descriptor = os.open(made, os.O_RDONLY | os.O_DIRECTORY)
+            if _held(descriptor):
+                break
+    try:
+        yield made
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+        os.close(descriptor)
+
+
+RANDOM = "[a-z0-9_]{8}"
+"""What `tempfile` puts into a name."""
+
+
+def _begun(target: Path) -> tuple[Path, int]:
+    """A new locked file beside `target`, and its descriptor."""
+    prefix = f".{target.name[:100]}."
+    _sweep(target.parent, re.escape(prefix) + RANDOM + r"\.part", 0, os.unlink)
+    while True:
+        descriptor, name = tempfile.mkstemp(prefix=prefix, suffix=".part", dir=target.parent)
+        if _held(descriptor):
+            return Path(name), descriptor
+
+
+def _held(descriptor: int) -> bool:
+    """Locks what was just made; False, and it is closed, when another swept it before it was locked."""
+    with suppress(OSError):  # a file system without locks is one without sweeping, too
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    if os.fstat(descriptor).st_nlink:
+        return True
+    os.close(descriptor)
+    return False
+
+
+def _sweep(folder: Path, pattern: str, flags: int, remove: Callable[[Path], object]) -> None:
+    """Removes what a killed process left in `folder` under a name like `pattern`; what is locked is in the making."""
+    with suppress(OSError):
+        for name in filter(re.compile(pattern).fullmatch, os.listdir(folder)):
+            with suppress(OSError):
+                found = os.open(folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | flags)
+                try:
+                    fcntl.flock(found, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    remove(folder / name)
+                finally:
+                    os.close(found)
 
 
 def _sync_folder(folder: Path) -> None:

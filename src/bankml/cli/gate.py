@@ -1,4 +1,4 @@
-"""`bankml guard | sha256 | pin | verify | version`."""
+"""`bankml guard | sha256 | pin | verify`."""
 
 import json
 import os
@@ -7,13 +7,6 @@ from argparse import Namespace
 
 from bankml.cli.output import file_bar, one_line, say
 from bankml.errors import Refused, Truncated, UsageError
-
-
-def version(arguments: Namespace) -> int:
-    from bankml import __version__
-
-    say(f"bankml {__version__}")
-    return 0
 
 
 def guard(arguments: Namespace) -> int:

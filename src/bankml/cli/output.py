@@ -4,7 +4,6 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import TextIO
 
 from bankml.errors import Refused
 
@@ -19,18 +18,18 @@ def one_line(text: str) -> str:
 
 def say(text: str) -> None:
     """One line on stdout."""
-    _print(sys.stdout, text)
+    print(_encodable(text, sys.stdout.encoding), flush=True)
 
 
 def note(text: str) -> None:
     """One line on stderr: progress, not an error."""
-    _print(sys.stderr, text)
+    print(_encodable(text, sys.stderr.encoding), file=sys.stderr, flush=True)
 
 
-def _print(stream: TextIO, text: str) -> None:
-    """A character the terminal's encoding lacks is written as an escape, too."""
-    encoding = stream.encoding or "utf-8"
-    print(one_line(text).encode(encoding, "backslashreplace").decode(encoding), file=stream, flush=True)
+def _encodable(text: str, encoding: str | None) -> str:
+    """One line; a character that the terminal's encoding lacks is written as an escape, too."""
+    encoding = encoding or "utf-8"
+    return one_line(text).encode(encoding, "backslashreplace").decode(encoding)
 
 
 def complain(prefix: str, message: str) -> None:

@@ -70,7 +70,7 @@ def _gate_commands(command: Command) -> None:
     check.add_argument("answer", metavar="ANSWER.json", help="the answer's body, streamed or not (- is stdin)")
     check.add_argument("--model", metavar="FILE", help="compare the receipt's model_sha256 with this file")
 
-    command("version", "gate", "print the version", "version")
+    command("version", "version", "print the version", "version")
 
 
 def _model_commands(command: Command) -> None:
