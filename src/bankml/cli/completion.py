@@ -1,0 +1,33 @@
+"""`bankml completion`: what a shell needs to complete the command line, made of its own grammar by shtab."""
+
+import argparse
+from argparse import Namespace
+from collections.abc import Iterator
+
+from bankml.cli.parser import build_parser
+
+FILES = ("FILE", "MODEL", "FORK.json", "IN.gguf", "OUT.gguf", "REQUEST.json", "ANSWER.json", "LLAMA_SERVER", "Modelfile")
+FOLDERS = ("DIR",)
+"""The metavars that stand for a path."""
+
+
+def completion(arguments: Namespace) -> int:
+    import shtab
+
+    parser = build_parser()
+    for action in _actions(parser):
+        if action.metavar in FILES:
+            action.complete = shtab.FILE  # type: ignore[attr-defined]
+        elif action.metavar in FOLDERS:
+            action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]
+    print(shtab.complete(parser, arguments.shell), flush=True)
+    return 0
+
+
+def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
+    """Every option and argument of `parser` and of its commands; argparse has no public list of them."""
+    for action in parser._actions:
+        yield action
+        if isinstance(action, argparse._SubParsersAction):
+            for command in action.choices.values():
+                yield from _actions(command)

@@ -1,0 +1,11 @@
+"""`bankml usage`: what `GET /bankml/usage` answers, of this machine and of the processes that are named."""
+
+import json
+from argparse import Namespace
+
+
+def usage(arguments: Namespace) -> int:
+    from bankml.measure.usage import sample
+
+    print(json.dumps(sample(arguments.pids or None), indent=1), flush=True)
+    return 0
