@@ -6,7 +6,17 @@ from collections.abc import Iterator
 
 from bankml.cli.parser import build_parser
 
-FILES = ("FILE", "MODEL", "FORK.json", "IN.gguf", "OUT.gguf", "REQUEST.json", "ANSWER.json", "LLAMA_SERVER", "Modelfile")
+FILES = (
+    "FILE",
+    "MODEL",
+    "FORK.json",
+    "IN.gguf",
+    "OUT.gguf",
+    "REQUEST.json",
+    "ANSWER.json",
+    "LLAMA_SERVER",
+    "Modelfile",
+)
 FOLDERS = ("DIR",)
 """The metavars that stand for a path."""
 

@@ -5,6 +5,7 @@ import sys
 from argparse import Namespace
 
 from bankml.cli.output import about, file_bar, say
+from bankml.cli.stdin import read_bytes, request_in, text_in
 from bankml.errors import Refused, RequestError, UsageError
 
 TEMPLATE_KEY = "tokenizer.chat_template"
@@ -30,10 +31,7 @@ def tokenize(arguments: Namespace) -> int:
 
     with about(arguments.file):
         tokenizer = Tokenizer.from_header(header)
-    try:
-        text = sys.stdin.buffer.read().decode()
-    except UnicodeDecodeError as error:
-        raise UsageError(f"the text on stdin is not UTF-8 (byte {error.start})") from error
+    text = text_in(read_bytes())
     print(json.dumps(tokenizer.encode(text, parse_special=not arguments.no_special)), flush=True)
     return 0
 
@@ -55,21 +53,8 @@ def chat_template(arguments: Namespace) -> int:
             raise Refused(f"{TEMPLATE_KEY} is {'missing' if source is None else describe(source)}: no chat template")
         template = ChatTemplate(source, tokenizer.bos_text, tokenizer.eos_text)
     try:
-        prompt = template.prompt(conversation(_request(sys.stdin.buffer.read()))).text
+        prompt = template.prompt(conversation(request_in(read_bytes()))).text
     except RequestError as error:
         raise UsageError(error.message) from error
     sys.stdout.buffer.write(prompt.encode())
     return 0
-
-
-def _request(raw: bytes) -> dict[str, object]:
-    """A chat request: the JSON object on stdin, or the list of messages as its `messages`."""
-    try:
-        document = json.loads(raw)
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"the messages on stdin are not JSON: {error}") from error
-    if isinstance(document, list):
-        return {"messages": document}
-    if not isinstance(document, dict):
-        raise UsageError("the JSON on stdin is neither a list of messages nor a chat request")
-    return document

@@ -10,6 +10,11 @@ LISTEN = "127.0.0.1:18093"
 UPSTREAM = "127.0.0.1:18092"
 CONTEXT = 4096
 
+MAX_CONTEXT = 1 << 24
+MAX_THREADS = 256
+MAX_TOKENS = (1 << 31) - 1
+MAX_PID = (1 << 31) - 1
+
 
 class Parser(argparse.ArgumentParser):
     """argparse, whose complaint becomes the one line that every error is."""
@@ -34,7 +39,9 @@ def build_parser() -> Parser:
 
     _gate_commands(command)
     _model_commands(command)
+    _generate_command(command)
     _serve_commands(command)
+    _machine_commands(command)
     return parser
 
 
@@ -70,12 +77,13 @@ def _gate_commands(command: Command) -> None:
     check.add_argument("answer", metavar="ANSWER.json", help="the answer's body, streamed or not (- is stdin)")
     check.add_argument("--model", metavar="FILE", help="compare the receipt's model_sha256 with this file")
 
-    command("version", "version", "print the version", "version")
-
 
 def _model_commands(command: Command) -> None:
     convert = command(
-        "convert", "models", "rewrite a GGUF's matrices in another type", "convert in.gguf -o out.gguf --outtype f16"
+        "convert",
+        "models",
+        "rewrite a GGUF's matrices in another type: from F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q1_0 or Q2_0",
+        "convert in.gguf -o out.gguf --outtype f16",
     )
     convert.add_argument("file", metavar="IN.gguf")
     convert.add_argument("-o", "--output", metavar="OUT.gguf", required=True)
@@ -93,6 +101,60 @@ def _model_commands(command: Command) -> None:
         "chat-template model.gguf < messages.json",
     )
     template.add_argument("file", metavar="MODEL")
+
+
+def _generate_command(command: Command) -> None:
+    generate = command(
+        "generate",
+        "generate",
+        "verify a model and print its answer to what is on stdin: a text, messages, or a chat request",
+        "generate model.gguf --max 64 <<< 'Say hello.'",
+    )
+    generate.add_argument("file", metavar="MODEL")
+    generate.add_argument("--fork", metavar="FORK.json", help="the file of records (default: MODEL.FORK.json)")
+    generate.add_argument("--max", metavar="N", type=_from_1_to(MAX_TOKENS), help="tokens of the answer at most")
+    generate.add_argument("--json", action="store_true", help="print the whole answer as JSON, with its receipt")
+    generate.add_argument(
+        "--sample", action="store_true", help="draw tokens by the model's own settings, not always the likeliest"
+    )
+    sampling = generate.add_argument_group("with --sample, in place of the model's own")
+    sampling.add_argument("--temp", metavar="T", dest="temperature", type=float)
+    sampling.add_argument("--top-k", metavar="N", type=int)
+    sampling.add_argument("--top-p", metavar="P", type=float)
+    sampling.add_argument("--min-p", metavar="P", type=float)
+    sampling.add_argument("--seed", metavar="N", type=int)
+    generate.add_argument(
+        "--ctx", metavar="N", type=_from_1_to(MAX_CONTEXT), default=CONTEXT, help=f"context in tokens ({CONTEXT})"
+    )
+    generate.add_argument("--threads", metavar="N", type=_from_1_to(MAX_THREADS), help="threads (every core)")
+
+
+def _from_1_to(most: int) -> Callable[[str], int]:
+    def number(text: str) -> int:
+        value = int(text)
+        if not 1 <= value <= most:
+            raise argparse.ArgumentTypeError(f"{text} is out of range: 1 to {most}")
+        return value
+
+    number.__name__ = "whole number"  # argparse's word for it: invalid whole number value: 'x'
+    return number
+
+
+def _machine_commands(command: Command) -> None:
+    usage = command(
+        "usage", "usage", "print what the machine uses, and the processes that are named, as JSON", "usage 1234"
+    )
+    usage.add_argument("pids", metavar="PID", nargs="*", type=_from_1_to(MAX_PID))
+
+    completion = command(
+        "completion",
+        "completion",
+        "print what makes a shell complete bankml's commands",
+        "completion bash > ~/.local/share/bash-completion/completions/bankml",
+    )
+    completion.add_argument("shell", choices=("bash", "zsh", "fish"))
+
+    command("version", "version", "print the version", "version")
 
 
 def _serve_commands(command: Command) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 from bankml.cli.output import about, file_bar, note, say
 from bankml.cli.parser import UPSTREAM
 from bankml.cli.proxy import check_options
+from bankml.cli.verified import fork_of, verified
 from bankml.errors import UsageError
 
 if TYPE_CHECKING:
@@ -24,11 +25,7 @@ Address = tuple[str, int]
 def serve(arguments: Namespace) -> int:
     check_options(arguments)
     listen, engine = _checked(arguments)
-    fork = arguments.fork
-    if fork is None:
-        fork = f"{arguments.file}.FORK.json"
-        if not os.path.lexists(fork):
-            raise UsageError(f"there is no {fork} beside the model: name its file of records with --fork")
+    fork = fork_of(arguments.file, arguments.fork)
     return (_serve if arguments.native else _serve_in_front)(arguments, arguments.file, fork, listen, engine)
 
 
@@ -38,7 +35,7 @@ def demo(arguments: Namespace) -> int:
     listen, engine = _checked(arguments)
     model, fork = prepare(arguments.dir or default_folder(), note, file_bar)
     if arguments.no_serve:
-        _verified(str(model), str(fork))
+        verified(str(model), str(fork))
         say(f"{model} is ready: bankml serve {shlex.quote(str(model))} --native")
         return 0
     return _serve(arguments, str(model), str(fork), listen, engine)
@@ -46,17 +43,20 @@ def demo(arguments: Namespace) -> int:
 
 def _serve(arguments: Namespace, file: str, fork: str, listen: Address, engine: Address) -> int:
     """Verifies, says what is served and how to ask, and serves until a signal ends it."""
-    verified = _verified(file, fork)
+    from bankml.library.load import require_played
+
+    with about(file):
+        found = verified(file, fork, require_played)
 
     from bankml.api.routes import build_application
     from bankml.gateway.server import serve as run
 
     with about(file):
         application = build_application(
-            verified, n_ctx=arguments.ctx, threads=arguments.threads, slot_dir=arguments.slot_dir
+            found, n_ctx=arguments.ctx, threads=arguments.threads, slot_dir=arguments.slot_dir
         )
 
-    code: int = run(application, listen=listen, engine=engine, ready=lambda _: _announce(verified, listen, engine))
+    code: int = run(application, listen=listen, engine=engine, ready=lambda _: _announce(found, listen, engine))
     return code
 
 
@@ -64,15 +64,8 @@ def _serve_in_front(arguments: Namespace, file: str, fork: str, listen: Address,
     """The same in front of llama-server."""
     from bankml.cli.proxy import run_in_front
 
-    verified = _verified(file, fork)
-    return run_in_front(arguments, verified, listen, engine, lambda: _announce(verified, listen, engine))
-
-
-def _verified(file: str, fork: str) -> "Verified":
-    from bankml.gate.verify import verify
-
-    with file_bar("hashing", file) as progress:
-        return verify(file, fork, progress)
+    found = verified(file, fork)
+    return run_in_front(arguments, found, listen, engine, lambda: _announce(found, listen, engine))
 
 
 def _announce(verified: "Verified", listen: Address, engine: Address) -> None:
