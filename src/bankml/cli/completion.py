@@ -26,9 +26,9 @@ def completion(arguments: Namespace) -> int:
 
     parser = build_parser()
     for action in _actions(parser):
-        if action.metavar in FILES:
+        if isinstance(action.metavar, str) and FILES.fullmatch(action.metavar):
             action.complete = shtab.FILE  # type: ignore[attr-defined]
-        elif action.metavar in FOLDERS:
+        elif action.metavar == FOLDER:
             action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]
     print(shtab.complete(parser, arguments.shell), flush=True)
     return 0

@@ -10,6 +10,9 @@ LISTEN = "127.0.0.1:18093"
 UPSTREAM = "127.0.0.1:18092"
 CONTEXT = 4096
 
+*READ, LAST_READ = "F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q1_0", "Q2_0"
+"""The types of matrices that `convert` takes; they are `gguf.dequantize`'s, which would have to be loaded to be asked."""
+
 MAX_CONTEXT = 1 << 24
 MAX_THREADS = 256
 MAX_TOKENS = (1 << 31) - 1
@@ -82,10 +85,10 @@ def _model_commands(command: Command) -> None:
     convert = command(
         "convert",
         "models",
-        "rewrite a GGUF's matrices in another type: from F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q1_0 or Q2_0",
+        "rewrite a GGUF's matrices in another type",
         "convert in.gguf -o out.gguf --outtype f16",
     )
-    convert.add_argument("file", metavar="IN.gguf")
+    convert.add_argument("file", metavar="IN.gguf", help=f"its matrices may be {', '.join(READ)} or {LAST_READ}")
     convert.add_argument("-o", "--output", metavar="OUT.gguf", required=True)
     convert.add_argument("--outtype", choices=("f16", "q1_0", "q2_0"), required=True, help="the type of the matrices")
     convert.add_argument("--force", action="store_true", help="replace OUT.gguf if it is there")

@@ -5,7 +5,7 @@ from argparse import Namespace
 
 
 def usage(arguments: Namespace) -> int:
-    from bankml.measure.usage import sample
+    from bankml.measure.usage import measure, watch
 
-    print(json.dumps(sample(arguments.pids or None), indent=1), flush=True)
+    print(json.dumps(measure(watch(arguments.pids)).as_json(), indent=1), flush=True)
     return 0

@@ -10,10 +10,10 @@ from bankml.engine.parts import TokenSampler
 from bankml.engine.prompt_cache import prompt_cache
 from bankml.errors import Refused, RequestError
 from bankml.gate.verify import Verified, verify
+from bankml.gguf.header import Header
 from bankml.grammar.constraint import Constraint, constraint
 from bankml.grammar.matcher import Grammar, Matcher, VocabularyTree, vocabulary_tree
 from bankml.grammar.sampler import GrammarSampler
-from bankml.gguf.header import Header
 from bankml.library.reference import Source
 from bankml.library.residency import Library, Names, StartupAlone
 from bankml.library.resident import Resident
