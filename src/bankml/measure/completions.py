@@ -2,26 +2,29 @@
 
 import threading
 from collections import deque
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
+from typing import TypeVar
 
 RING = 256
+
+Number = TypeVar("Number", int, float)
 
 
 @dataclass(frozen=True)
 class Record:
     """One completion. What was not measured is None.
 
-    `time` is when it ended, in seconds since the epoch. `prompt_ms` goes from the start of computing to the first token,
-    `eval_ms` from there to the last, `ttft_ms` from the request's first byte to the first token, waiting in line
+    `time` is when it ended, in seconds since the epoch. `prompt_ms` goes from the start of computing to the first
+    token, `eval_ms` from there to the last, `ttft_ms` from the request's first byte to the first token, waiting in line
     included. `grammar_ms` and `resampled` (tokens that were drawn again) are those of a completion that was held to a
     grammar. `energy_j` is what the processor's packages used meanwhile, whoever used it.
     """
 
     time: float
     model: str
-    prompt_tokens: int
-    cached_tokens: int
-    completion_tokens: int
+    prompt_tokens: int | None = None
+    cached_tokens: int | None = None
+    completion_tokens: int | None = None
     prompt_ms: float | None = None
     ttft_ms: float | None = None
     eval_ms: float | None = None
@@ -35,12 +38,12 @@ class Record:
     @property
     def prompt_per_second(self) -> float | None:
         """Prompt tokens computed, those in the cache left out."""
-        return rate(self.prompt_tokens - self.cached_tokens, self.prompt_ms)
+        return rate((self.prompt_tokens or 0) - (self.cached_tokens or 0), self.prompt_ms)
 
     @property
     def predicted_per_second(self) -> float | None:
         """Forward passes after the prompt's: one fewer than the tokens, since the first came with the prompt."""
-        return rate(self.completion_tokens - 1, self.eval_ms)
+        return rate((self.completion_tokens or 0) - 1, self.eval_ms)
 
     def as_json(self) -> dict[str, object]:
         return vars(self) | {
@@ -64,12 +67,17 @@ class Totals:
     energy_j: float | None = None
 
     def plus(self, record: Record) -> "Totals":
-        sums = {
-            field.name: _sum(getattr(self, field.name), getattr(record, field.name))
-            for field in fields(self)
-            if field.name != "completions"
-        }
-        return replace(self, completions=self.completions + 1, **sums)
+        return Totals(
+            completions=self.completions + 1,
+            prompt_tokens=self.prompt_tokens + (record.prompt_tokens or 0),
+            cached_tokens=self.cached_tokens + (record.cached_tokens or 0),
+            completion_tokens=self.completion_tokens + (record.completion_tokens or 0),
+            prompt_ms=_sum(self.prompt_ms, record.prompt_ms),
+            eval_ms=_sum(self.eval_ms, record.eval_ms),
+            grammar_ms=_sum(self.grammar_ms, record.grammar_ms),
+            resampled=_sum(self.resampled, record.resampled),
+            energy_j=_sum(self.energy_j, record.energy_j),
+        )
 
 
 def rate(count: int, ms: float | None) -> float | None:
@@ -77,8 +85,10 @@ def rate(count: int, ms: float | None) -> float | None:
     return count * 1000 / ms if count > 0 and ms is not None and ms > 0 else None
 
 
-def _sum(before: float | None, more: float | None) -> float | None:
-    return before if more is None else more + (before or 0)
+def _sum(before: Number | None, more: Number | None) -> Number | None:
+    if before is None or more is None:
+        return before if more is None else more
+    return before + more
 
 
 class Completions:

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from bankml.measure.completions import Record
+
 TTFT_SECONDS = (0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 """The buckets' upper ends for the time to the first token."""
 
@@ -38,20 +40,6 @@ class Histogram:
 
     def distribution(self) -> Distribution:
         return Distribution(self._bounds, tuple(self._counts), self._total)
-
-
-@dataclass(frozen=True)
-class Answered:
-    """What one answer adds. None: it has no such number. Rates are in tokens a second."""
-
-    prompt_tokens: int | None = None
-    cached_tokens: int | None = None
-    completion_tokens: int | None = None
-    ttft_ms: float | None = None
-    prompt_per_second: float | None = None
-    predicted_per_second: float | None = None
-    resampled: int | None = None
-    energy_j: float | None = None
 
 
 @dataclass(frozen=True)
@@ -95,18 +83,18 @@ class Counters:
         with self._guard:
             self._refused[status] += 1
 
-    def answered(self, answer: Answered) -> None:
+    def answered(self, record: Record) -> None:
         """Tokens were computed for a request, whether or not its answer was complete."""
         with self._guard:
             self._sums["completions"] += 1
-            self._sums["cache_hits"] += bool(answer.cached_tokens)
+            self._sums["cache_hits"] += bool(record.cached_tokens)
             for name in ("prompt_tokens", "cached_tokens", "completion_tokens", "resampled"):
-                self._sums[name] += getattr(answer, name) or 0
-            if answer.energy_j is not None:
-                self._energy_j = (self._energy_j or 0.0) + answer.energy_j
-            self._ttft.observe(None if answer.ttft_ms is None else answer.ttft_ms / 1000)
-            self._prompt_rate.observe(answer.prompt_per_second)
-            self._predicted_rate.observe(answer.predicted_per_second)
+                self._sums[name] += getattr(record, name) or 0
+            if record.energy_j is not None:
+                self._energy_j = (self._energy_j or 0.0) + record.energy_j
+            self._ttft.observe(None if record.ttft_ms is None else record.ttft_ms / 1000)
+            self._prompt_rate.observe(record.prompt_per_second)
+            self._predicted_rate.observe(record.predicted_per_second)
 
     def counts(self) -> Counts:
         names = ("completions", "prompt_tokens", "cached_tokens", "completion_tokens", "cache_hits", "resampled")

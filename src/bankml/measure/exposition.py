@@ -1,7 +1,7 @@
 """Metrics as text, in the two formats that Prometheus reads.
 
-The text format 0.0.4 (https://prometheus.io/docs/instrumenting/exposition_formats/) and OpenMetrics 1.0 differ, for what
-is written here, in the name of a counter's family, in the unit's line and in the last line.
+The text format 0.0.4 (prometheus.io/docs/instrumenting/exposition_formats) and OpenMetrics 1.0 differ, for what is
+written here, in the name of a counter's family, in the unit's line and in the last line.
 """
 
 from collections.abc import Iterable, Sequence
