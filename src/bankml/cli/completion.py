@@ -1,23 +1,14 @@
 """`bankml completion`: what a shell needs to complete the command line, made of its own grammar by shtab."""
 
 import argparse
+import re
 from argparse import Namespace
 from collections.abc import Iterator
 
 from bankml.cli.parser import build_parser
 
-FILES = (
-    "FILE",
-    "MODEL",
-    "FORK.json",
-    "IN.gguf",
-    "OUT.gguf",
-    "REQUEST.json",
-    "ANSWER.json",
-    "LLAMA_SERVER",
-    "Modelfile",
-)
-FOLDERS = ("DIR",)
+FILE = re.compile(r"FILE|MODEL|LLAMA_SERVER|Modelfile|.+\.(?:json|gguf)")
+FOLDER = "DIR"
 """The metavars that stand for a path."""
 
 
@@ -26,7 +17,7 @@ def completion(arguments: Namespace) -> int:
 
     parser = build_parser()
     for action in _actions(parser):
-        if isinstance(action.metavar, str) and FILES.fullmatch(action.metavar):
+        if isinstance(action.metavar, str) and FILE.fullmatch(action.metavar):
             action.complete = shtab.FILE  # type: ignore[attr-defined]
         elif action.metavar == FOLDER:
             action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]

@@ -11,7 +11,7 @@ UPSTREAM = "127.0.0.1:18092"
 CONTEXT = 4096
 
 *READ, LAST_READ = "F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q1_0", "Q2_0"
-"""The types of matrices that `convert` takes; they are `gguf.dequantize`'s, which would have to be loaded to be asked."""
+"""The types of matrices that `convert` reads, as `gguf.dequantize` has them; it would have to be loaded to be asked."""
 
 MAX_CONTEXT = 1 << 24
 MAX_THREADS = 256

@@ -1,0 +1,115 @@
+"""What is known of each completion: the last 256 of them, and the sum of all."""
+
+import threading
+from collections import deque
+from dataclasses import dataclass
+from typing import TypeVar
+
+RING = 256
+
+Number = TypeVar("Number", int, float)
+
+
+@dataclass(frozen=True)
+class Record:
+    """One completion. What was not measured is None.
+
+    `time` is when it ended, in seconds since the epoch. `prompt_ms` goes from the start of computing to the first
+    token, `eval_ms` from there to the last, `ttft_ms` from the request's first byte to the first token, waiting in line
+    included. `grammar_ms` and `resampled` (tokens that were drawn again) are those of a completion that was held to a
+    grammar. `energy_j` is what the processor's packages used meanwhile, whoever used it.
+    """
+
+    time: float
+    model: str
+    prompt_tokens: int | None = None
+    cached_tokens: int | None = None
+    completion_tokens: int | None = None
+    prompt_ms: float | None = None
+    ttft_ms: float | None = None
+    eval_ms: float | None = None
+    finish: str | None = None
+    grammar_ms: float | None = None
+    resampled: int | None = None
+    energy_j: float | None = None
+    request_sha256: str | None = None
+    response_sha256: str | None = None
+
+    @property
+    def prompt_per_second(self) -> float | None:
+        """Prompt tokens computed, those in the cache left out."""
+        return rate((self.prompt_tokens or 0) - (self.cached_tokens or 0), self.prompt_ms)
+
+    @property
+    def predicted_per_second(self) -> float | None:
+        """Forward passes after the prompt's: one fewer than the tokens, since the first came with the prompt."""
+        return rate((self.completion_tokens or 0) - 1, self.eval_ms)
+
+    def as_json(self) -> dict[str, object]:
+        return vars(self) | {
+            "prompt_per_second": self.prompt_per_second,
+            "predicted_per_second": self.predicted_per_second,
+        }
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Sums over all completions since the start. A sum of what was never measured is None."""
+
+    completions: int = 0
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    completion_tokens: int = 0
+    prompt_ms: float | None = None
+    eval_ms: float | None = None
+    grammar_ms: float | None = None
+    resampled: int | None = None
+    energy_j: float | None = None
+
+    def plus(self, record: Record) -> "Totals":
+        return Totals(
+            completions=self.completions + 1,
+            prompt_tokens=self.prompt_tokens + (record.prompt_tokens or 0),
+            cached_tokens=self.cached_tokens + (record.cached_tokens or 0),
+            completion_tokens=self.completion_tokens + (record.completion_tokens or 0),
+            prompt_ms=_sum(self.prompt_ms, record.prompt_ms),
+            eval_ms=_sum(self.eval_ms, record.eval_ms),
+            grammar_ms=_sum(self.grammar_ms, record.grammar_ms),
+            resampled=_sum(self.resampled, record.resampled),
+            energy_j=_sum(self.energy_j, record.energy_j),
+        )
+
+
+def rate(count: int, ms: float | None) -> float | None:
+    """`count` in a second; None when it or the time is none."""
+    return count * 1000 / ms if count > 0 and ms is not None and ms > 0 else None
+
+
+def _sum(before: Number | None, more: Number | None) -> Number | None:
+    if before is None or more is None:
+        return before if more is None else more
+    return before + more
+
+
+class Completions:
+    """The ring and the totals. Any thread may record, and any look."""
+
+    def __init__(self, kept: int = RING) -> None:
+        self._guard = threading.Lock()
+        self._ring: deque[Record] = deque(maxlen=kept)
+        self._totals = Totals()
+
+    def record(self, record: Record) -> None:
+        with self._guard:
+            self._ring.append(record)
+            self._totals = self._totals.plus(record)
+
+    def as_json(self) -> dict[str, object]:
+        """As `GET /bankml/metrics` gives it, the newest completion last."""
+        with self._guard:
+            records, totals = tuple(self._ring), self._totals
+        return {
+            "ring": self._ring.maxlen,
+            "totals": dict(vars(totals)),
+            "completions": [record.as_json() for record in records],
+        }
