@@ -4,6 +4,7 @@ import math
 import os
 import signal
 import sys
+import threading
 import time
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
@@ -84,6 +85,9 @@ class Terminal:
                 raise KeyboardInterrupt
             self.interrupted = True
 
+        if threading.current_thread() is not threading.main_thread():  # whoever started it has the signals
+            yield
+            return
         before = signal.signal(signal.SIGINT, interrupt)
         try:
             yield

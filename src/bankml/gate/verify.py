@@ -71,7 +71,7 @@ def verify(
     canonical = os.path.realpath(path)
     name = name or os.path.basename(path)
     fork = read_fork(fork_path)
-    with open_regular(canonical) as file:
+    with open_regular(path) as file:
         before = FileIdentity.of(file.fileno())
         verdict = guard_open(file, name, engine)
         header = require_model(verdict)
