@@ -42,7 +42,7 @@ def make_again(folder):
 
 def test_what_a_killed_process_left_is_removed_by_the_next_that_makes_the_same(killed):
     folder, kill = killed
-    bystanders = {".out.gguf.notours.part", ".other.gguf.abcdefgh.part", ".making-toolonganame", "in.gguf"}
+    bystanders = {".out.gguf.notours.part", ".other.gguf.0123456789abcdef.part", ".making-too-long-a-name", "in.gguf"}
     for name in bystanders:
         (folder / name).write_bytes(b"")
     make_again(folder)

@@ -8,7 +8,6 @@ import fcntl
 import os
 import re
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -32,13 +31,11 @@ def replacing(path: str | os.PathLike[str], mode: int = 0o644) -> Iterator[Binar
     old file or the whole new one. A symbolic link is written through. Raises FileProblem where the system refuses.
     """
     target = Path(os.path.realpath(path))
-    try:
-        temporary, descriptor = _begun(target)
-    except OSError as error:
-        raise problem("write", path, error) from error
-    try:
+    temporary = target.parent / f".{target.name[:100]}.{_random()}.part"
+    _sweep(target.parent, re.escape(f".{target.name[:100]}.") + RANDOM + r"\.part", 0, os.unlink)
+    try:  # around its making too: a signal may come in between
         try:
-            with os.fdopen(descriptor, "wb") as out:
+            with _created(temporary) as out:
                 yield out
                 out.flush()
                 os.fchmod(out.fileno(), mode)
@@ -55,46 +52,54 @@ def replacing(path: str | os.PathLike[str], mode: int = 0o644) -> Iterator[Binar
 
 @contextmanager
 def workshop(folder: Path, prefix: str) -> Iterator[Path]:
-    """A new folder in `folder`, named `prefix` and eight characters, that goes with all it holds when the block ends.
+    """A new folder in `folder`, named `prefix` and sixteen hex digits, that goes with all it holds when the block ends.
 
     `prefix` tells what is made there: other such folders that nobody holds are left-overs. Raises OSError.
     """
     _sweep(folder, re.escape(prefix) + RANDOM, os.O_DIRECTORY, shutil.rmtree)
-    while True:
-        made = Path(tempfile.mkdtemp(dir=folder, prefix=prefix))
-        with suppress(FileNotFoundError):
-            descriptor = os.open(made, os.O_RDONLY | os.O_DIRECTORY)
-            if _held(descriptor):
-                break
+    made = folder / f"{prefix}{_random()}"
     try:
-        yield made
+        descriptor = _created_folder(made)
+        try:
+            yield made
+        finally:
+            os.close(descriptor)
     finally:
         shutil.rmtree(made, ignore_errors=True)
+
+
+RANDOM = "[0-9a-f]{16}"
+
+
+def _random() -> str:
+    return os.urandom(8).hex()
+
+
+def _created(path: Path) -> BinaryIO:
+    """A new file, locked by us."""
+    while True:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        if _held(descriptor):
+            return os.fdopen(descriptor, "wb")
         os.close(descriptor)
 
 
-RANDOM = "[a-z0-9_]{8}"
-"""What `tempfile` puts into a name."""
-
-
-def _begun(target: Path) -> tuple[Path, int]:
-    """A new locked file beside `target`, and its descriptor."""
-    prefix = f".{target.name[:100]}."
-    _sweep(target.parent, re.escape(prefix) + RANDOM + r"\.part", 0, os.unlink)
+def _created_folder(path: Path) -> int:
+    """A new folder, locked by the descriptor that is returned."""
     while True:
-        descriptor, name = tempfile.mkstemp(prefix=prefix, suffix=".part", dir=target.parent)
-        if _held(descriptor):
-            return Path(name), descriptor
+        path.mkdir(0o700)
+        with suppress(FileNotFoundError):
+            descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+            if _held(descriptor):
+                return descriptor
+            os.close(descriptor)
 
 
 def _held(descriptor: int) -> bool:
-    """Locks what was just made; False, and it is closed, when another swept it before it was locked."""
+    """Locks what was just made. False when another, who found it not locked yet, has swept it."""
     with suppress(OSError):  # a file system without locks is one without sweeping, too
         fcntl.flock(descriptor, fcntl.LOCK_EX)
-    if os.fstat(descriptor).st_nlink:
-        return True
-    os.close(descriptor)
-    return False
+    return os.fstat(descriptor).st_nlink > 0
 
 
 def _sweep(folder: Path, pattern: str, flags: int, remove: Callable[[Path], object]) -> None:

@@ -6,7 +6,7 @@ from argparse import Namespace
 from typing import TYPE_CHECKING, NoReturn
 
 from bankml.cli.output import about, file_bar, note, say
-from bankml.cli.parser import UPSTREAM
+from bankml.cli.parser import CONTEXT, UPSTREAM
 from bankml.cli.proxy import check_options
 from bankml.cli.verified import fork_of, verified
 from bankml.errors import UsageError
@@ -77,6 +77,8 @@ def _announce(verified: "Verified", listen: Address, engine: Address) -> None:
 
 def _checked(arguments: Namespace) -> tuple[Address, Address]:
     """The two addresses, once every number of the command line is in its range."""
+    if arguments.ctx is None:  # only now: whether it was given matters to `check_options`
+        arguments.ctx = CONTEXT
     _in_range("--ctx", arguments.ctx, MAX_CONTEXT)
     if arguments.threads is not None:
         _in_range("--threads", arguments.threads, MAX_THREADS)
