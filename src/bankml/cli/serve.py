@@ -48,15 +48,24 @@ def _serve(arguments: Namespace, file: str, fork: str, listen: Address, engine: 
     """Verifies, says what is served and how to ask, and serves until a signal ends it."""
     verified = _verified(file, fork)
 
+    from bankml.api.measured import Measured
     from bankml.api.routes import build_application
     from bankml.gateway.server import serve as run
+    from bankml.measure.usage import Watched
 
     with about(file):
         application = build_application(
             verified, n_ctx=arguments.ctx, threads=arguments.threads, slot_dir=arguments.slot_dir
         )
 
-    code: int = run(application, listen=listen, engine=engine, ready=lambda _: _announce(verified, listen, engine))
+    measured = Measured(application, [Watched("gateway", os.getpid())])
+    code: int = run(
+        measured,
+        listen=listen,
+        engine=engine,
+        ready=lambda _: _announce(verified, listen, engine),
+        refused=measured.refused,
+    )
     return code
 
 
