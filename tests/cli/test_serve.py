@@ -43,8 +43,8 @@ def house(tmp_path, monkeypatch, good, hex64):
             raise Refused("weights are Q8_0")
         return "the application"
 
-    def serve(application, listen, engine, *, ready):
-        told.update(application=application, listen=listen, engine=engine)
+    def serve(application, listen, engine, *, ready, refused):
+        told.update(application=application._application, listen=listen, engine=engine)
         ready(None)
         return 0
 

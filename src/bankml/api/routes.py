@@ -21,6 +21,7 @@ from bankml.engine.slot_folder import SlotFolder
 from bankml.errors import BankmlError, MethodNotAllowed, NotFound
 from bankml.library.residency import Library
 from bankml.library.resident import Resident
+from bankml.measure.prometheus import State
 
 if TYPE_CHECKING:
     from bankml.gate.verify import Verified
@@ -176,6 +177,23 @@ class Application:
             # A defect here. The message may quote what a person wrote, so only its type and its place are logged.
             log.error("%s\n%s", type(error).__name__, "".join(traceback.format_tb(error.__traceback__)))
             return self._refuse(BankmlError("the server failed at this request; its log says where"), request, outgoing)
+
+    def route(self, request: Request) -> str | None:
+        """The path of the tables that `request` asks for, of a slot's own path the part before its number."""
+        if request.address == "engine" and request.path.startswith(PREFIX):
+            return PREFIX.rstrip("/")
+        return request.path if request.path in ROUTES[request.address] else None
+
+    def state(self) -> State:
+        """What is true of it at this moment, for its metrics."""
+        resident = self._library.resident
+        cache = None if resident is None else resident.engine.prompt_cache
+        return State(
+            engine=self._library.last.provenance.engine,
+            waiting=self._library.waiting,
+            model_bytes=0 if resident is None else resident.verified.identity.size,
+            cache_bytes=0 if cache is None else cache.nbytes,
+        )
 
     def _refuse(self, error: BankmlError, request: Request, outgoing: Started) -> LogLine:
         body = error_object(error)

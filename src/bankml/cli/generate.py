@@ -19,7 +19,7 @@ from bankml.api.logprobs import Logprobs
 from bankml.api.openai import Head
 from bankml.cli.output import about
 from bankml.cli.stdin import read_bytes, request_or_text_in
-from bankml.cli.verified import fork_of, verified
+from bankml.cli.verified import fork_of, verified_model
 from bankml.engine.completion import Step
 from bankml.errors import UsageError
 from bankml.library.load import open_library, require_played
@@ -39,7 +39,7 @@ def generate(arguments: Namespace) -> int:
     arrived = time.monotonic()
     chat = chat_request(_fields(request_or_text_in(raw), arguments, options))
     with about(arguments.file):
-        found = verified(arguments.file, fork, require_played)
+        found = verified_model(arguments.file, fork, require_played)
         library = open_library(found, arguments.ctx, arguments.threads)
     request = Request("POST", ROUTE, "", {}, raw, "gateway", arrived)
     terminal = Terminal()

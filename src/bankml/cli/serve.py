@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 from bankml.cli.output import about, file_bar, note, say
 from bankml.cli.parser import CONTEXT, UPSTREAM
 from bankml.cli.proxy import check_options
-from bankml.cli.verified import fork_of, verified
+from bankml.cli.verified import fork_of, verified_model
 from bankml.errors import UsageError
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def demo(arguments: Namespace) -> int:
     listen, engine = _checked(arguments)
     model, fork = prepare(arguments.dir or default_folder(), note, file_bar)
     if arguments.no_serve:
-        verified(str(model), str(fork))
+        verified_model(str(model), str(fork))
         say(f"{model} is ready: bankml serve {shlex.quote(str(model))} --native")
         return 0
     return _serve(arguments, str(model), str(fork), listen, engine)
@@ -46,17 +46,26 @@ def _serve(arguments: Namespace, file: str, fork: str, listen: Address, engine: 
     from bankml.library.load import require_played
 
     with about(file):
-        found = verified(file, fork, require_played)
+        verified = verified_model(file, fork, require_played)
 
+    from bankml.api.measured import Measured
     from bankml.api.routes import build_application
     from bankml.gateway.server import serve as run
+    from bankml.measure.usage import Watched
 
     with about(file):
         application = build_application(
-            found, n_ctx=arguments.ctx, threads=arguments.threads, slot_dir=arguments.slot_dir
+            verified, n_ctx=arguments.ctx, threads=arguments.threads, slot_dir=arguments.slot_dir
         )
 
-    code: int = run(application, listen=listen, engine=engine, ready=lambda _: _announce(found, listen, engine))
+    measured = Measured(application, [Watched("gateway", os.getpid())])
+    code: int = run(
+        measured,
+        listen=listen,
+        engine=engine,
+        ready=lambda _: _announce(verified, listen, engine),
+        refused=measured.refused,
+    )
     return code
 
 
@@ -64,8 +73,8 @@ def _serve_in_front(arguments: Namespace, file: str, fork: str, listen: Address,
     """The same in front of llama-server."""
     from bankml.cli.proxy import run_in_front
 
-    found = verified(file, fork)
-    return run_in_front(arguments, found, listen, engine, lambda: _announce(found, listen, engine))
+    verified = verified_model(file, fork)
+    return run_in_front(arguments, verified, listen, engine, lambda: _announce(verified, listen, engine))
 
 
 def _announce(verified: "Verified", listen: Address, engine: Address) -> None:

@@ -21,7 +21,7 @@ def fork_of(file: str, fork: str | None) -> str:
     return fork
 
 
-def verified(file: str, fork: str, require: "Callable[[Header], object] | None" = None) -> "Verified":
+def verified_model(file: str, fork: str, require: "Callable[[Header], object] | None" = None) -> "Verified":
     """Guards, hashes and compares, with a bar on a terminal; `require` looks at the header before anything is hashed.
 
     Raises Refused, Truncated, FileProblem.

@@ -17,11 +17,12 @@ class Record:
     `time` is when it ended, in seconds since the epoch. `prompt_ms` goes from the start of computing to the first
     token, `eval_ms` from there to the last, `ttft_ms` from the request's first byte to the first token, waiting in line
     included. `grammar_ms` and `resampled` (tokens that were drawn again) are those of a completion that was held to a
-    grammar. `energy_j` is what the processor's packages used meanwhile, whoever used it.
+    grammar. `energy_j` is what the processor's packages used meanwhile, whoever used it. By the two hashes an answer's
+    receipt is found again; an answer that was broken off has none.
     """
 
     time: float
-    model: str
+    model: str | None
     prompt_tokens: int | None = None
     cached_tokens: int | None = None
     completion_tokens: int | None = None

@@ -8,7 +8,7 @@ DRM = Path("/sys/class/drm")
 
 @dataclass(frozen=True)
 class Gpu:
-    """`name` is the kernel's (`card0`). GTT is memory of the machine that the GPU uses. None: its driver does not say."""
+    """`name` is the kernel's (`card0`). GTT is the machine's memory used by the GPU. None: its driver does not tell."""
 
     name: str
     busy_percent: int | None

@@ -16,13 +16,12 @@ class State:
     """What is true of a server now, besides what was counted. None: it has no such thing.
 
     `waiting` stand in line behind the request that is being answered. `model_bytes` is the size of the resident model's
-    weights, 0 when none is resident; `cache_bytes` what the prompt cache holds.
+    file, 0 when none is resident; `cache_bytes` what its prompt cache holds of other conversations.
     """
 
     engine: str
     waiting: int | None = None
     model_bytes: int | None = None
-    kv_bytes: int | None = None
     cache_bytes: int | None = None
 
 
@@ -81,7 +80,6 @@ def _state(state: State) -> list[Family]:
     gauges = (
         ("bankml_queue_length", "Requests that wait for the one that is being answered.", state.waiting, ""),
         ("bankml_resident_model_bytes", "Size of the resident model's file.", state.model_bytes, "bytes"),
-        ("bankml_kv_cache_bytes", "Size of the resident model's K/V cache.", state.kv_bytes, "bytes"),
         ("bankml_prompt_cache_bytes", "What other conversations left in memory.", state.cache_bytes, "bytes"),
     )
     return [
