@@ -227,6 +227,29 @@ def test_a_reader_that_left(model):
     assert (ran.returncode, ran.stderr) == (1, "")
 
 
+def test_streams_that_were_closed(model):
+    for closed, words, code in (
+        (">&-", ("guard", str(model)), 0),
+        (">&-", ("version",), 0),
+        ("2>&-", ("guard", "nowhere"), 1),
+        ("<&-", ("tokenize", str(model)), 2),
+        (">&- 2>&- <&-", ("guard", "nowhere"), 1),
+    ):
+        ran = subprocess.run(
+            ["sh", "-c", f'exec "$@" {closed}', "sh", *COMMAND, *words], capture_output=True, text=True, check=False
+        )
+        assert ran.returncode == code and "mistake" not in ran.stderr and "Traceback" not in ran.stderr, ran.stderr
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
+def test_a_full_disk(model):
+    with open("/dev/full", "w") as full:
+        ran = subprocess.run(
+            [*COMMAND, "guard", str(model)], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert (ran.returncode, ran.stderr) == (1, "error: no space left on device\n")
+
+
 def test_an_encoding_that_lacks_a_character(model):
     name = model.with_name("é☃.gguf")
     model.rename(name)

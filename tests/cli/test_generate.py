@@ -130,6 +130,7 @@ def test_mistakes_are_one_line_and_exit_1(run, model):
         (b"hi", ("--ctx", "0"), "argument --ctx: 0 is out of range"),
         (b"hi", ("--threads", "257"), "argument --threads: 257 is out of range: 1 to 256"),
         (b"hi", ("--fork", "nowhere.json"), "cannot read nowhere.json: no such file"),
+        (b" " * ((16 << 20) + 1), (), "stdin is longer than the 16777216 bytes that a request may have"),
         (b"", (), "there is nothing on stdin"),
         (b" \n", (), "there is nothing on stdin"),
         (b"\xff", (), "the text on stdin is not UTF-8 (byte 0)"),

@@ -21,6 +21,7 @@ INTERRUPTED = 130
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command; returns its exit code. Whatever goes wrong is one line on stderr."""
+    _open_what_was_closed()
     try:
         with _terminable():
             return _run(argv)
@@ -35,7 +36,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except OSError as error:
-        complain("error", str(error))
+        where = f"{error.filename}: " if error.filename else ""
+        complain("error", where + (error.strerror or str(error)).lower())
         return 1
     except MemoryError:
         complain("error", "out of memory")
@@ -45,6 +47,14 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         complain("error", f"a mistake in bankml itself: {error!r} (BANKML_TRACEBACK=1 shows where)")
         return 1
+
+
+def _open_what_was_closed() -> None:
+    """Who closes stdout or stderr wants nothing of it: the exit code tells what is to be told."""
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (as long as the process)
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
 
 
 def _run(argv: Sequence[str] | None) -> int:

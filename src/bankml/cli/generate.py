@@ -18,7 +18,7 @@ from bankml.api.exchange import JSON, Headers, Request
 from bankml.api.logprobs import Logprobs
 from bankml.api.openai import Head
 from bankml.cli.output import about
-from bankml.cli.stdin import read_bytes, request_or_text_in
+from bankml.cli.stdin import MOST_BYTES, read_bytes, request_or_text_in
 from bankml.cli.verified import fork_of, verified_model
 from bankml.engine.completion import Step
 from bankml.errors import UsageError
@@ -35,7 +35,7 @@ def generate(arguments: Namespace) -> int:
     """Everything that can be wrong with the request is found before a file is opened."""
     options = _sampling_options(arguments)
     fork = fork_of(arguments.file, arguments.fork)
-    raw = read_bytes()
+    raw = read_bytes(MOST_BYTES)
     arrived = time.monotonic()
     chat = chat_request(_fields(request_or_text_in(raw), arguments, options))
     with about(arguments.file):
@@ -85,10 +85,11 @@ class Terminal:
                 raise KeyboardInterrupt
             self.interrupted = True
 
-        if threading.current_thread() is not threading.main_thread():  # whoever started it has the signals
-            yield
+        before = signal.getsignal(signal.SIGINT)
+        if threading.current_thread() is not threading.main_thread() or before is signal.SIG_IGN:
+            yield  # whoever started us has the signals, or wants none to come through
             return
-        before = signal.signal(signal.SIGINT, interrupt)
+        signal.signal(signal.SIGINT, interrupt)
         try:
             yield
         finally:

@@ -3,19 +3,32 @@
 import re
 import sys
 
+from bankml.cli.output import note
 from bankml.errors import RequestError, UsageError
 
 JSON_BEGINS = re.compile(rb'\s*(?:\[\s*[{\]]|\{\s*["}])')
 """How a list of messages or a request begins; text in brackets does not, and JSON that breaks off later does."""
 
 
-def read_bytes() -> bytes:
-    """All of stdin. Whoever sits at a terminal is told that something is waited for."""
-    if sys.stdin.isatty():
-        from bankml.cli.output import note
+MOST_BYTES = 16 << 20
+"""Of a request, as on the wire."""
 
+
+def read_bytes(most: int | None = None) -> bytes:
+    """All of stdin. Whoever sits at a terminal is told that something is waited for.
+
+    Raises UsageError where it is closed, or longer than `most` bytes.
+    """
+    if sys.stdin is None:
+        raise UsageError("stdin is closed: there is nothing to read")
+    if sys.stdin.isatty():
         note("reading from the terminal; Ctrl-D ends the text")
-    return sys.stdin.buffer.read()
+    if most is None:
+        return sys.stdin.buffer.read()
+    raw = sys.stdin.buffer.read(most + 1)
+    if len(raw) > most:
+        raise UsageError(f"stdin is longer than the {most} bytes that a request may have")
+    return raw
 
 
 def text_in(raw: bytes) -> str:
