@@ -1,10 +1,17 @@
 """The grammar of the command line; what a command does is in the module its parser names."""
 
 import argparse
+import os
+import sys
 from collections.abc import Callable
-from typing import NoReturn
 
 from bankml.errors import UsageError
+
+TYPE_CHECKING = False
+"""What type checkers take for True; the module that has it takes longer to load than this one."""
+
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 LISTEN = "127.0.0.1:18093"
 UPSTREAM = "127.0.0.1:18092"
@@ -22,20 +29,48 @@ MAX_PID = (1 << 31) - 1
 class Parser(argparse.ArgumentParser):
     """argparse, whose complaint becomes the one line that every error is."""
 
-    def error(self, message: str) -> NoReturn:
+    def error(self, message: str) -> "NoReturn":
         raise UsageError(f"{message} (see {self.prog} --help)")
+
+
+class Formatter(argparse.HelpFormatter):
+    """argparse's, which asks a module for the terminal's width that takes as long to load as all of this."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=max(_columns(), 40) - 2)
+
+
+def _columns() -> int:
+    try:
+        return int(os.environ["COLUMNS"])
+    except (KeyError, ValueError):
+        pass
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns or 80
+    except (OSError, ValueError):
+        return 80
 
 
 Command = Callable[[str, str, str, str], Parser]  # name, module, help, example
 
 
 def build_parser() -> Parser:
-    parser = Parser(prog="bankml", description="A local model server that can prove what it says.", allow_abbrev=False)
+    parser = Parser(
+        prog="bankml",
+        description="A local model server that can prove what it says.",
+        allow_abbrev=False,
+        formatter_class=Formatter,
+    )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=Parser)
 
     def command(name: str, module: str, help_: str, example: str) -> Parser:
         added: Parser = commands.add_parser(
-            name, help=help_, description=help_, epilog=f"example: bankml {example}", allow_abbrev=False
+            name,
+            help=help_,
+            description=help_,
+            epilog=f"example: bankml {example}",
+            allow_abbrev=False,
+            formatter_class=Formatter,
         )
         added.set_defaults(module=module, function=name.replace("-", "_"))
         return added
