@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 from bankml.cli.output import complain
+from bankml.cli.streams import open_closed_streams
 from bankml.errors import BankmlError
 
 PREFIXES = {1: "error", 2: "refuse", 3: "need_more"}
@@ -21,8 +22,8 @@ INTERRUPTED = 130
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command; returns its exit code. Whatever goes wrong is one line on stderr."""
-    _open_what_was_closed()
     try:
+        open_closed_streams()
         with _terminable():
             return _run(argv)
     except BankmlError as error:
@@ -47,14 +48,6 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         complain("error", f"a mistake in bankml itself: {error!r} (BANKML_TRACEBACK=1 shows where)")
         return 1
-
-
-def _open_what_was_closed() -> None:
-    """Who closes stdout or stderr wants nothing of it: the exit code tells what is to be told."""
-    if sys.stdout is None:
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (as long as the process)
-    if sys.stderr is None:
-        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
 
 
 def _run(argv: Sequence[str] | None) -> int:

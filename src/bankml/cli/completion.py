@@ -5,9 +5,10 @@ import re
 from argparse import Namespace
 from collections.abc import Iterator
 
+from bankml.cli.output import write
 from bankml.cli.parser import build_parser
 
-FILE = re.compile(r"FILE|MODEL|LLAMA_SERVER|Modelfile|.+\.(?:json|gguf)")
+FILE = re.compile(r"FILE|MODEL|LLAMA_SERVER|MODELFILE|.+\.(?:json|gguf)")
 FOLDER = "DIR"
 """The metavars that stand for a path."""
 
@@ -21,7 +22,7 @@ def completion(arguments: Namespace) -> int:
             action.complete = shtab.FILE  # type: ignore[attr-defined]
         elif action.metavar == FOLDER:
             action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]
-    print(shtab.complete(parser, arguments.shell), flush=True)
+    write(shtab.complete(parser, arguments.shell).encode() + b"\n")
     return 0
 
 

@@ -17,7 +17,7 @@ from bankml.api.chat_request import MAX_TOKENS_FIELDS, ChatRequest, chat_request
 from bankml.api.exchange import JSON, Headers, Request
 from bankml.api.logprobs import Logprobs
 from bankml.api.openai import Head
-from bankml.cli.output import about
+from bankml.cli.output import about, write
 from bankml.cli.stdin import MOST_BYTES, read_bytes, request_or_text_in
 from bankml.cli.verified import fork_of, verified_model
 from bankml.engine.completion import Step
@@ -106,8 +106,7 @@ class Terminal:
         """A stream to a terminal has no head."""
 
     def write(self, data: bytes) -> bool:
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
+        write(data)
         return True
 
     def finish(self) -> None:

@@ -1,10 +1,9 @@
 """`bankml convert | tokenize | chat-template`."""
 
 import json
-import sys
 from argparse import Namespace
 
-from bankml.cli.output import about, file_bar, say
+from bankml.cli.output import about, file_bar, say, write
 from bankml.cli.stdin import MOST_BYTES, read_bytes, request_in, text_in
 from bankml.errors import Refused, RequestError, UsageError
 
@@ -32,7 +31,7 @@ def tokenize(arguments: Namespace) -> int:
     with about(arguments.file):
         tokenizer = Tokenizer.from_header(header)
     text = text_in(read_bytes())
-    print(json.dumps(tokenizer.encode(text, parse_special=not arguments.no_special)), flush=True)
+    say(json.dumps(tokenizer.encode(text, parse_special=not arguments.no_special)))
     return 0
 
 
@@ -56,5 +55,5 @@ def chat_template(arguments: Namespace) -> int:
         prompt = template.prompt(conversation(request_in(read_bytes(MOST_BYTES)))).text
     except RequestError as error:
         raise UsageError(error.message) from error
-    sys.stdout.buffer.write(prompt.encode())
+    write(prompt.encode())
     return 0

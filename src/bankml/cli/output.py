@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 
 from bankml.errors import Refused
 
@@ -17,13 +17,35 @@ def one_line(text: str) -> str:
 
 
 def say(text: str) -> None:
-    """One line on stdout."""
-    print(_encodable(text, sys.stdout.encoding), flush=True)
+    """One line on stdout. Raises as `write`."""
+    with _stdout():
+        print(_encodable(text, sys.stdout.encoding), flush=True)
+
+
+def write(data: bytes) -> None:
+    """Bytes on stdout, as they are. Raises FileProblem where they cannot be written, BrokenPipeError where nobody reads
+    any more."""
+    with _stdout():
+        sys.stdout.buffer.write(data)
+        sys.stdout.flush()
+
+
+@contextmanager
+def _stdout() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        from bankml.files import problem
+
+        raise problem("write", "stdout", error) from error
 
 
 def note(text: str) -> None:
-    """One line on stderr: progress, not an error."""
-    print(_encodable(text, sys.stderr.encoding), file=sys.stderr, flush=True)
+    """One line on stderr: progress, not an error. Where it cannot be written there is nobody to tell."""
+    with suppress(OSError, ValueError):
+        print(_encodable(text, sys.stderr.encoding), file=sys.stderr, flush=True)
 
 
 def _encodable(text: str, encoding: str | None) -> str:

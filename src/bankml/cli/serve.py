@@ -95,9 +95,15 @@ def _checked(arguments: Namespace) -> tuple[Address, Address]:
     engine = parse_address("--upstream", arguments.upstream or UPSTREAM)
     if arguments.slot_dir is not None and not os.path.isdir(arguments.slot_dir):
         raise UsageError(f"--slot-dir {arguments.slot_dir} is not a folder")
-    if listen == engine:
-        raise UsageError(f"--listen and --upstream are both {shown_address(listen)}: give them different ports")
+    if _same(listen, engine):
+        raise UsageError(f"--listen and --upstream are both {shown_address(engine)}: give them different ports")
     return listen, engine
+
+
+def _same(one: Address, other: Address) -> bool:
+    """Whether both are one place: localhost is 127.0.0.1."""
+    first, second = ((host.replace("localhost", "127.0.0.1"), port) for host, port in (one, other))
+    return first == second
 
 
 def _in_range(option: str, value: int, most: int) -> None:

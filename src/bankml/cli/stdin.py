@@ -5,6 +5,7 @@ import sys
 
 from bankml.cli.output import note
 from bankml.errors import RequestError, UsageError
+from bankml.files import problem
 
 JSON_BEGINS = re.compile(rb'\s*(?:\[\s*[{\]]|\{\s*["}])')
 """How a list of messages or a request begins; text in brackets does not, and JSON that breaks off later does."""
@@ -17,16 +18,15 @@ MOST_BYTES = 16 << 20
 def read_bytes(most: int | None = None) -> bytes:
     """All of stdin. Whoever sits at a terminal is told that something is waited for.
 
-    Raises UsageError where it is closed, or longer than `most` bytes.
+    Raises FileProblem where it cannot be read, UsageError where it is longer than `most` bytes.
     """
-    if sys.stdin is None:
-        raise UsageError("stdin is closed: there is nothing to read")
     if sys.stdin.isatty():
         note("reading from the terminal; Ctrl-D ends the text")
-    if most is None:
-        return sys.stdin.buffer.read()
-    raw = sys.stdin.buffer.read(most + 1)
-    if len(raw) > most:
+    try:
+        raw = sys.stdin.buffer.read(-1 if most is None else most + 1)
+    except OSError as error:
+        raise problem("read", "stdin", error) from error
+    if most is not None and len(raw) > most:
         raise UsageError(f"stdin is longer than the {most} bytes that a request may have")
     return raw
 

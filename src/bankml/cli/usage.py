@@ -3,9 +3,12 @@
 import json
 from argparse import Namespace
 
+from bankml.cli.output import write
+
 
 def usage(arguments: Namespace) -> int:
     from bankml.measure.usage import measure, watch
 
-    print(json.dumps(measure(watch(arguments.pids)).as_json(), indent=1), flush=True)
+    found = measure(watch(arguments.pids)).as_json()
+    write(json.dumps(found, indent=1).encode() + b"\n")
     return 0
