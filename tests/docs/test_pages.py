@@ -68,8 +68,14 @@ def commands(text):
 KNOWN = next(iter(build_parser()._subparsers._group_actions)).choices
 
 
+BUILT_BESIDE = {"capi"}
+"""Commands that the pages tell of and that may not be there yet."""
+
+
 def is_built(words):
-    """Whether what is being built beside these pages is there: serving models by name."""
+    """Whether what is being built beside these pages is there, serving models by name among it."""
+    if words[0] in BUILT_BESIDE - set(KNOWN):
+        return False
     return "--registry" not in words or "--registry" in KNOWN[words[0]].format_help()
 
 
@@ -82,7 +88,7 @@ def test_commands_can_be_parsed(page):
 @pytest.mark.parametrize("page", ["docs/command-line.md", "README.md"])
 def test_every_command_is_in_the_table(page):
     told = set(re.findall(r"`bankml ([a-z0-9-]+)", (ROOT / page).read_text()))
-    assert told == set(KNOWN)
+    assert set(KNOWN) <= told <= set(KNOWN) | BUILT_BESIDE
 
 
 class Links(HTMLParser):
