@@ -44,6 +44,10 @@ class Fork:
         """
         return next((_digest(record) for record in self.records_of(name)), None)
 
+    def agrees(self, name: str) -> bool:
+        """Whether every record of `name` pins it to the same sha256."""
+        return len({_digest(record) for record in self.records_of(name)}) <= 1
+
 
 def _digest(record: Mapping[str, Any]) -> str | None:
     digest = record.get("sha256")
@@ -75,7 +79,7 @@ def check_pin(fork: Fork, name: str, sha256: str | None = None) -> str:
     want = fork.pinned_sha256(name)
     if want is None:
         raise Refused(f"{name} has no sha256 record in FORK.json: unpinned, refused")
-    if any(_digest(record) != want for record in fork.records_of(name)):
+    if not fork.agrees(name):
         raise Refused(f"{name} has records in FORK.json that contradict each other: ambiguous, refused")
     if sha256 is not None and sha256 != want:
         raise Refused(f"{name} sha256 {sha256} != pinned {want}: refused")
