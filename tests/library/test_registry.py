@@ -55,7 +55,7 @@ def test_the_order_is_that_of_the_forks_names_and_the_first_wins(tmp_path):
     (digest,) = pin(other, "y.gguf", content=b"mine")
     startup = Source("y", "y.gguf", digest, str(other / "y.gguf.FORK.json"), str(other / "y.gguf"))
     registry = Registry(str(tmp_path), startup)
-    assert registry.pins()[0] == startup and registry.resolve("y").source == registry.startup.source == startup
+    assert registry.pins()[0] == startup and registry.resolve("y").source == registry.resolve(None).source == startup
     assert [source.file for source in registry.pins()] == ["y.gguf", "n.gguf", "X.gguf", "z.gguf"]
 
 
@@ -100,8 +100,8 @@ def test_the_startup_models_record_is_read_anew_too(tmp_path):
     pin(forks, "b.gguf")
     registry, alone = Registry(str(forks), startup), Registry(None, startup)
     fork.write_text(json.dumps({"files": [{"path": "a.gguf", "sha256": "0" * 64}]}))
-    assert registry.startup.source.sha256 == "0" * 64
-    assert alone.startup.source == startup
+    assert registry.resolve(None).source.sha256 == "0" * 64
+    assert alone.resolve(None).source == startup
     fork.unlink()
     for name in (None, "a", "a:latest"):
         with pytest.raises(Refused, match=r"^a\.gguf has no sha256 record in FORK\.json: unpinned, refused$"):

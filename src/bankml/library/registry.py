@@ -39,17 +39,6 @@ class Registry:
         self._places = [*beside, *([folder] if folder is not None else []), *also]
         self._forks = ForkFolder()
 
-    @property
-    def startup(self) -> Reference:
-        """The model that is meant when none is named. Raises NotFound when there is none, Refused once its record is
-        gone."""
-        return self.resolve(None)
-
-    def references(self) -> list[Reference]:
-        """Everything that has a name, each once: the pins, then the derived models."""
-        pinned = [Reference(source.name, source) for source in self.pins()]
-        return pinned + [Reference(one.name, one.base, one.layer, one) for one in self.derived()]
-
     def pins(self) -> list[Source]:
         """Every pinned GGUF, the startup model first, then by the names of the FORK.json files, in their order.
 
@@ -65,6 +54,11 @@ class Registry:
         """What lies in the folder and cannot be asked for, with the reason: damaged FORK.json files, records without
         a sha256, manifests that were edited or whose base changed."""
         return self._pins()[1] + self._derived()[1]
+
+    def references(self) -> list[Reference]:
+        """Every pin and every derived model, each once, the startup model first."""
+        pins = [Reference(source.name, source) for source in self.pins()]
+        return pins + [Reference(one.name, one.base, one.layer, one) for one in self.derived()]
 
     def names_of(self, source: Source) -> tuple[str, ...]:
         """Every name that leads to `source` now, its own first."""
