@@ -64,7 +64,11 @@ def run(house):
 
     def run_one(program, block):
         block = block.replace("127.0.0.1:18093", f"127.0.0.1:{port}")
-        environment = {**os.environ, "PATH": f"{folder / 'bin'}:{os.environ['PATH']}"}
+        environment = {
+            **os.environ,
+            "PATH": f"{folder / 'bin'}:{os.environ['PATH']}",
+            "BANKML_FORKS": str(folder),
+        }
         command = [*program, block]
         ran = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
         assert ran.returncode == 0, ran.stderr
@@ -126,3 +130,13 @@ def test_receipts(run, house):
     by_hand = blocks("receipts.md", "Check one", "sh")[1]
     answer = json.loads((house[0] / "answer.json").read_text())
     assert run(SHELL, by_hand).split()[0] == answer["bankml_receipt"]["response_sha256"]
+
+
+@needs_curl
+def test_a_derived_model(run, house):
+    (modelfile,) = blocks("models.md", "Derived models", "")
+    (house[0] / "Modelfile").write_text(modelfile.replace("FROM qwen", "FROM model"))
+    (block,) = blocks("models.md", "Derived models", "sh")
+    assert run(SHELL, block).startswith("brief is made of model: ")
+    layer = json.loads((house[0] / "brief.MODEL.json").read_text())["layer"]
+    assert (layer["stop"], layer["parameters"]) == (["END"], {"temperature": 0.2})
