@@ -84,7 +84,13 @@ def asked(verified):
 
 def test_text_messages_and_request_are_one_question(run, model, asked):
     greedy = asked(temperature=0)
-    for stdin in ("hé", "hé\n", "hé\r\n", json.dumps(MESSAGES), json.dumps({"messages": MESSAGES, "stream": True})):
+    for stdin in (
+        "hé",
+        "hé\n",
+        "hé\r\n",
+        json.dumps(MESSAGES),
+        json.dumps({"messages": MESSAGES, "stream": True, "temperature": None}),
+    ):
         assert run(stdin.encode(), model, "--max", 24)[:2] == (0, greedy)
     assert run(b'["h\xc3\xa9"] is no list of messages', model, "--max", 2)[0] == 0
 
@@ -133,6 +139,7 @@ def test_mistakes_are_one_line_and_exit_1(run, model):
         (b" " * ((16 << 20) + 1), (), "stdin is longer than the 16777216 bytes that a request may have"),
         (b"", (), "there is nothing on stdin"),
         (b" \n", (), "there is nothing on stdin"),
+        (b"\xef\xbb\xbf[]", (), "stdin begins with a byte order mark"),
         (b"\xff", (), "the text on stdin is not UTF-8 (byte 0)"),
         (b'[{"role": "user"', (), "stdin is no list of messages and no chat request: the body is not JSON"),
         (b"{}", (), "'messages' is required"),

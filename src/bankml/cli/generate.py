@@ -63,7 +63,9 @@ def _sampling_options(arguments: Namespace) -> dict[str, object]:
 
 def _fields(request: Mapping[str, object], arguments: Namespace, options: Mapping[str, object]) -> dict[str, object]:
     """The request with what the command line says. Without --sample it is greedy, unless it has a temperature."""
-    fields = dict(request) if arguments.sample else {"temperature": 0, **request}
+    fields = dict(request)
+    if not arguments.sample and fields.get("temperature") is None:
+        fields["temperature"] = 0
     if arguments.max is not None:
         fields = {name: value for name, value in fields.items() if name not in MAX_TOKENS_FIELDS}
         fields["max_tokens"] = arguments.max

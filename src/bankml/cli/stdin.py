@@ -1,5 +1,6 @@
 """What the commands read: a text, or a chat request."""
 
+import codecs
 import re
 import sys
 
@@ -9,7 +10,6 @@ from bankml.files import problem
 
 JSON_BEGINS = re.compile(rb'\s*(?:\[\s*[{\]]|\{\s*["}])')
 """How a list of messages or a request begins; text in brackets does not, and JSON that breaks off later does."""
-
 
 MOST_BYTES = 16 << 20
 """Of a request, as on the wire."""
@@ -56,6 +56,8 @@ def request_in(raw: bytes) -> dict[str, object]:
 
 def request_or_text_in(raw: bytes) -> dict[str, object]:
     """As `request_in`; what does not begin like one is the text of a user's message, without its last line end."""
+    if raw.startswith(codecs.BOM_UTF8):
+        raise UsageError("stdin begins with a byte order mark; send plain UTF-8 without one")
     if JSON_BEGINS.match(raw):
         return request_in(raw)
     text = text_in(raw)
