@@ -128,6 +128,7 @@ def test_the_site_needs_nothing_from_elsewhere_and_its_links_lead_somewhere(site
             found = pages[Path(unquote(urlsplit(target).path))]
             assert not place or unquote(place) in found.ids, f"{path.name}: {lead}"
     styles = "".join(path.read_text() for path in site.rglob("*.css"))
+    assert not any(r"\|" in path.read_text() for path in pages), "GitHub and the site disagree on it"
     assert "url(" not in styles and "@import" not in styles
 
 
