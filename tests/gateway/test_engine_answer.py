@@ -73,9 +73,9 @@ BASES = [
 ]
 FRAGMENTS = [
     b"\n", b"\r", b"\r\n", b"data:", b"data", b": c\n", b"event: x\n", b"id: 1\n", b"{", b"}", b"[", b"]", b'"', b"\\",
-    b"\xff", b"\x00", b"\xef\xbb\xbf", b"\xc2\xa0", b"\xe2\x80\xa8", b"[DONE]", b"\\ud800", b"null", b"1e400", b" ", b",",
+    b"\xff", b"\x00", b"\xef\xbb\xbf", b"\xc2\xa0", b"\xe2\x80\xa8", b"[DONE]", b"\\ud800", b"null", b"1e400", b" ",
     b'"content":"x",', b'"text":"t",', b'"message":{"content":"m"},', b'"logprobs":null,', b'"error":1,',
-    b'"bankml_receipt":1,',
+    b'"bankml_receipt":1,', b",",
 ]  # fmt: skip
 CHANGES = st.lists(st.tuples(st.integers(0, 2000), st.sampled_from(FRAGMENTS), st.integers(0, 30)), max_size=3)
 
