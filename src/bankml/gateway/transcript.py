@@ -151,6 +151,9 @@ class EventStream:
 
     def split(self, data: bytes) -> bytes:
         """The events that are whole now, without [DONE]. Raises EngineFailed for one that is too long."""
+        if not (self._held or self._done) and data.endswith(b"\n\n") and b"[DONE]" not in data:
+            self._unread.append(data)  # most often: whole events, and not the last
+            return data
         held: bytes | bytearray = data
         if self._held:
             self._held += data
