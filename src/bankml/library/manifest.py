@@ -104,6 +104,8 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
         return _manifest(document, file, os.fspath(path))
     except (_Malformed, RequestError) as error:
         raise Refused(f"{file} is not a manifest that create wrote: {error}") from error
+    except RecursionError as error:
+        raise Refused(f"{file} is not a manifest that create wrote: its layer is nested too deep") from error
 
 
 class _Malformed(Exception):
