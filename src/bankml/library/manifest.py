@@ -54,6 +54,11 @@ class Manifest:
         return Derived(self.name, self.created_at, base, self.layer, self.digest, self.path)
 
 
+def manifest_path(folder: str, name: str) -> str:
+    """Where the manifest of the derived model `name` (as `derived_name` gives it) is in a registry."""
+    return os.path.join(folder, name + SUFFIX)
+
+
 def layer_content(layer: Layer) -> dict[str, Any]:
     """The layer as the manifest's `layer` holds it."""
     return {
