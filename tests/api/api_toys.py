@@ -9,11 +9,16 @@ from bankml.api.exchange import Request
 from bankml.api.routes import Application
 from bankml.engine.completion import Engine
 from bankml.errors import ModelChanged, RequestError
-from bankml.library.resident import Library, Resident
+from bankml.library.reference import Source
+from bankml.library.residency import Library, StartupAlone
+from bankml.library.resident import Resident
 from bankml.receipt.receipt import Provenance, sha256_hex
 from tests.engine.engine_toys import ByteVocabulary, GreedySampler, ToyModel, ToyPieces, saying
 
 PROVENANCE = Provenance("bankml-native test", sha256_hex(b"weights"), "play")
+SOURCE = Source(
+    "toy-1m-f16", "Toy-1M-F16.gguf", PROVENANCE.model_sha256, "/models/FORK.json", "/models/Toy-1M-F16.gguf"
+)
 CHAT = "/v1/chat/completions"
 
 
@@ -47,14 +52,19 @@ def toy_resident(answer="Oslo.", model=None, sampler=lambda body, chat=True: Gre
     """`answer`: a text to say, or a function from the context's tokens to the next."""
     model = model or ToyModel(saying(answer) if isinstance(answer, str) else answer)
     return Resident(
-        verified=ToyFile(), provenance=PROVENANCE, engine=Engine(model, ByteVocabulary()), tokens=ByteVocabulary(),
-        template="{{ messages }}", bos="", eos="<b>", prompt=prompt, sampler=sampler, text_pieces=ToyPieces,
-        sampling_defaults={"temperature": 0.8},
+        source=SOURCE, verified=ToyFile(), provenance=PROVENANCE,
+        engine=Engine(model, ByteVocabulary()), tokens=ByteVocabulary(), template="{{ messages }}", bos="", eos="<b>",
+        prompt=prompt, sampler=sampler, text_pieces=ToyPieces, sampling_defaults={"temperature": 0.8},
     )  # fmt: skip
 
 
+def toy_library(resident, open_=None):
+    """The library of one model that is resident; `open_` opens it again."""
+    return Library(StartupAlone(resident.source), open_ or (lambda source: resident), resident)
+
+
 def toy_application(answer="Oslo.", **parts):
-    return Application(Library(toy_resident(answer, **parts)))
+    return Application(toy_library(toy_resident(answer, **parts)))
 
 
 @dataclass

@@ -7,10 +7,9 @@ import pytest
 
 from bankml.api.routes import Application
 from bankml.grammar.constraint import constraint
-from bankml.library.resident import Library
 from bankml.receipt.receipt import sha256_hex
 from bankml.text.template import ChatTemplate
-from tests.api.api_toys import ask, toy_resident, user
+from tests.api.api_toys import ask, toy_library, toy_resident, user
 from tests.grammar.answer_cases import TEMPLATES
 
 FENCED = '```json\n{"a": ["\\u00e9", 1]}\n```'
@@ -21,7 +20,7 @@ def application(says, template="plain"):
     """A model that says what it is told, held to nothing: what the grammar does is tested in its own room."""
     model = toy_resident(says)
     return Application(
-        Library(replace(model, constraint=lambda body: constraint(body, ChatTemplate(TEMPLATES[template]))))
+        toy_library(replace(model, constraint=lambda body: constraint(body, ChatTemplate(TEMPLATES[template]))))
     )
 
 

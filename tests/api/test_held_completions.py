@@ -13,10 +13,9 @@ from bankml.api.routes import Application
 from bankml.grammar.constraint import constraint
 from bankml.grammar.matcher import vocabulary_tree
 from bankml.library.load import held
-from bankml.library.resident import Library
 from bankml.receipt.check import check
 from bankml.text.template import ChatTemplate
-from tests.api.api_toys import CHAT, ask, toy_resident, user
+from tests.api.api_toys import CHAT, ask, toy_library, toy_resident, user
 from tests.engine.engine_toys import N_VOCAB, ByteVocabulary, hashing
 from tests.grammar.answer_cases import TEMPLATES
 
@@ -30,7 +29,7 @@ LONGEST = 2.0
 def application(says=hashing):
     """A model that says what it is told as far as it is allowed to."""
     return Application(
-        Library(
+        toy_library(
             replace(
                 toy_resident(says),
                 constraint=lambda body: constraint(body, PLAIN),

@@ -6,8 +6,7 @@ import pytest
 from bankml.api.exchange import Request
 from bankml.api.routes import Application
 from bankml.engine.slot_folder import SlotFolder
-from bankml.library.resident import Library
-from tests.api.api_toys import MemoryReply, ask, toy_resident, user
+from tests.api.api_toys import MemoryReply, ask, toy_library, toy_resident, user
 from tests.engine.cell_toys import CellModel
 from tests.engine.engine_toys import hashing
 
@@ -15,7 +14,7 @@ from tests.engine.engine_toys import hashing
 @pytest.fixture
 def application(tmp_path):
     model = CellModel(hashing, n_ctx=512)
-    return Application(Library(toy_resident(model=model)), SlotFolder(str(tmp_path)))
+    return Application(toy_library(toy_resident(model=model)), SlotFolder(str(tmp_path)))
 
 
 def act(application, action, body=b"", slot_id="0", method="POST", address="engine"):
@@ -45,7 +44,7 @@ def test_save_erase_and_restore(application, tmp_path):
 
 
 def test_without_a_folder():
-    application = Application(Library(toy_resident(model=CellModel())))
+    application = Application(toy_library(toy_resident(model=CellModel())))
     for action in ("save", "erase", "nonsense"):
         reply = act(application, action, {"filename": "a"})
         assert reply.status == 501 and reply.error["type"] == "not_supported_error"
@@ -87,7 +86,7 @@ def test_a_folder_that_is_gone_is_a_500_and_no_path_is_told(application, tmp_pat
 
 
 def test_a_changed_file_answers_503(application):
-    application._library.startup.verified.changed = True
+    application._library.resident.verified.changed = True
     assert act(application, "erase").status == 503
 
 
@@ -101,8 +100,8 @@ def test_slots_are_listed_and_wait_for_their_turn(application):
     idle = [{"id": 0, "n_ctx": 512, "speculative": False, "is_processing": False}]
     assert ask(application, "/slots", address="engine").json == idle
     assert ask(application, "/slots").status == 404
-    queue, replies = application._library.startup.engine.queue, []
-    with queue.turn(lambda: False):
+    library, replies = application._library, []
+    with library.turn(lambda: False):
         assert ask(application, "/slots", address="engine").json[0]["is_processing"] is True
         thread = threading.Thread(target=lambda: replies.append(act(application, "erase")))
         thread.start()

@@ -68,6 +68,9 @@ class ToyModel:
             self.logits[:] = 0
             self.logits[self.next_token(tuple(self.cache))] = 1
 
+    def close(self):
+        del self.cache, self.logits
+
 
 class GreedySampler:
     def __init__(self):

@@ -1,14 +1,21 @@
 """One answer from its turn in the line to its last byte, whatever its form: chat or completion, whole or streamed."""
 
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 from bankml.api.exchange import LogLine, Reply
+from bankml.api.json_out import written
+from bankml.api.refusals import error_object
 from bankml.engine.completion import Job, Step, complete, fits
 from bankml.engine.parts import TextPieces, TokenSampler
 from bankml.engine.queue import Cancelled
+from bankml.errors import Busy
+from bankml.library.reference import Reference
+from bankml.library.residency import FOR_GOOD, Library
 from bankml.library.resident import Resident
+from bankml.measure.timing import Timing
 from bankml.receipt.receipt import Tally
 
 CLIENT_LEFT = 499
@@ -46,33 +53,88 @@ class Writer(Protocol):
         begun just breaks off, so that nobody takes it for complete."""
 
 
-def respond(generation: Generation, resident: Resident, tally: Tally, writer: Writer, reply: Reply) -> LogLine:
-    """Stands in line, generates and writes. Raises, before anything is written, what can still be wrong by then."""
-    job = generation.job
-    fits(len(job.prompt), resident.n_ctx)
+@dataclass(frozen=True)
+class Prepared:
+    """An answer that the model it was prepared with can begin at once."""
+
+    generation: Generation
+    tally: Tally
+    writer: Writer
+
+
+Prepare = Callable[[Resident, float], Prepared]
+"""Reads a request for the model that is to answer it, which took so many seconds to make resident. Raises RequestError
+for everything that can be wrong with it. It may be called twice, so it changes nothing."""
+
+
+def answer(
+    library: Library, reference: Reference, prepare: Prepare, reply: Reply, keep: float | None = FOR_GOOD
+) -> LogLine:
+    """Stands in line, has the model made resident, generates and writes; the model then stays for `keep` seconds.
+
+    A request to the resident model is read before it stands in line, so that its mistakes are told at once, and again
+    only when the model was switched meanwhile. Raises, before anything is written, what can still be wrong by then.
+    """
+    resident = library.resident_as(reference)
+    prepared = None if resident is None else _prepared(prepare, resident, 0.0)
+    try:
+        with library.turn(reply.cancelled):
+            began = time.monotonic()
+            ready = library.ready(reference)
+            if prepared is None or ready is not resident:
+                prepared = _prepared(prepare, ready, time.monotonic() - began)
+            try:
+                return _respond(prepared, ready, reply)
+            finally:
+                library.keep(keep)
+    except Cancelled:
+        if prepared is None:
+            raise
+        prepared.writer.abandon()
+        return LogLine(CLIENT_LEFT, len(prepared.generation.job.prompt), note="cancelled")
+
+
+def gone(reply: Reply) -> None:
+    """Answers a request that nobody waits for any more, or that a stopping server will not get to."""
+    error = Busy("the server is stopping, or the client hung up; this request was not answered")
+    reply.whole(error.status, written(error_object(error)))
+
+
+def _prepared(prepare: Prepare, resident: Resident, loading: float) -> Prepared:
+    prepared = prepare(resident, loading)
+    fits(len(prepared.generation.job.prompt), resident.n_ctx)
+    return prepared
+
+
+def _respond(prepared: Prepared, resident: Resident, reply: Reply) -> LogLine:
+    generation, tally, writer = prepared.generation, prepared.tally, prepared.writer
     last: Step | None = None
     try:
-        with resident.engine.queue.turn(reply.cancelled):
-            resident.check_unchanged()
-            writer.begin(generation.prefill)
-            tally.text(generation.prefill)
-            steps = complete(job, resident.engine, generation.sampler, generation.pieces, cancelled=reply.cancelled)
-            for step in generation.told(steps):
-                last = step
-                tally.token()
-                tally.text(step.text)
-                writer.step(step)
-            resident.check_unchanged()  # the receipt speaks of the file as it was throughout
+        resident.check_unchanged()
+        writer.begin(generation.prefill)
+        tally.text(generation.prefill)
+        steps = complete(
+            generation.job, resident.engine, generation.sampler, generation.pieces, cancelled=reply.cancelled
+        )
+        for step in generation.told(steps):
+            last = step
+            tally.token()
+            tally.text(step.text)
+            writer.step(step)
+        resident.check_unchanged()  # the receipt speaks of the file as it was throughout
         assert last is not None  # complete() yields at least one Step or raises
         counts = last.progress
         writer.end(last, lambda: tally.receipt(counts.prompt_tokens, counts.completion_tokens))
     except Cancelled:
         writer.abandon()
-        return _log(CLIENT_LEFT, len(job.prompt), last, "cancelled")
-    return _log(200, len(job.prompt), last, last.finish or "")
+        return _log(CLIENT_LEFT, len(generation.job.prompt), last, "cancelled")
+    finish = last.finish or ""
+    timing = Timing(resident.name, finish, counts.prompt_ms, tally.ttft_ms, counts.predicted_ms)
+    return _log(200, counts.prompt_tokens, last, finish, timing)
 
 
-def _log(status: int, prompt_tokens: int, last: Step | None, note: str) -> LogLine:
+def _log(status: int, prompt_tokens: int, last: Step | None, note: str, timing: Timing | None = None) -> LogLine:
     if last is None:
         return LogLine(status, prompt_tokens, note=note)
-    return LogLine(status, prompt_tokens, last.progress.cached_tokens, last.progress.completion_tokens, note)
+    counts = last.progress
+    return LogLine(status, prompt_tokens, counts.cached_tokens, counts.completion_tokens, note, timing)

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from functools import partial
 
-from bankml.api.answering import Generation, Writer, respond
+from bankml.api.answering import Generation, Prepared, Writer, answer
 from bankml.api.chat_request import ChatRequest, read_chat
 from bankml.api.content_steps import content_steps
 from bankml.api.ending import stop_word_tokens
@@ -11,27 +11,36 @@ from bankml.api.exchange import LogLine, Reply, Request
 from bankml.api.logprobs import Logprobs
 from bankml.api.openai import Head, StreamWriter, WholeWriter
 from bankml.engine.completion import Job
-from bankml.engine.parts import TextPieces
 from bankml.grammar.constraint import Constraint
-from bankml.library.resident import Library, Resident
+from bankml.library.residency import Library
+from bankml.library.resident import Resident
 from bankml.receipt.receipt import Tally
 
 
 def chat_completions(library: Library, request: Request, reply: Reply) -> LogLine:
-    """Answers one chat request. Everything that can be wrong with it is found before it stands in line."""
+    """Answers one chat request. What can be wrong with it is found before it stands in line for the resident model."""
     chat = read_chat(request.body)
-    resident = library.resolve(chat.model)
+    reference = library.resolve(chat.model)
+
+    def prepare(resident: Resident, loading: float) -> Prepared:
+        generation = chat_generation(chat, resident)
+        tally = Tally(resident.provenance, request.body, request.arrived)
+        logprobs = Logprobs(resident.tokens.piece, tally)
+        return Prepared(generation, tally, _writer(chat, Head(reference.name), resident, reply, logprobs, generation))
+
+    return answer(library, reference, prepare, reply)
+
+
+def chat_generation(chat: ChatRequest, resident: Resident) -> Generation:
+    """What `chat` asks the resident model for. Raises RequestError for messages, samplers, schemas that cannot be."""
     prompt = resident.prompt(chat.body)
     job = Job(resident.tokens.encode(prompt.text), chat.max_tokens, chat.cache_prompt)
     pieces = resident.text_pieces(chat.stop)
     sampler, wanted = resident.sampler(chat.body), resident.constraint(chat.body)
     if wanted is None:
-        generation = Generation(job, sampler, pieces, prompt.prefill)
-    else:
-        generation = _held(Generation(job, resident.held(sampler, wanted), pieces, prompt.prefill), wanted, chat.stream)
-    tally = Tally(resident.provenance, request.body, request.arrived)
-    writer = _writer(chat, resident, reply, Logprobs(resident.tokens.piece, tally), pieces)
-    return respond(generation, resident, tally, writer, reply)
+        return Generation(job, sampler, pieces, prompt.prefill)
+    generation = Generation(job, resident.held(sampler, wanted), pieces, prompt.prefill)
+    return _held(generation, wanted, chat.stream)
 
 
 def _held(generation: Generation, wanted: Constraint, streamed: bool) -> Generation:
@@ -42,8 +51,10 @@ def _held(generation: Generation, wanted: Constraint, streamed: bool) -> Generat
     return replace(generation, prefill=content.push(""), told=told)
 
 
-def _writer(chat: ChatRequest, resident: Resident, reply: Reply, logprobs: Logprobs, pieces: TextPieces) -> Writer:
-    head = Head(resident.name)
+def _writer(
+    chat: ChatRequest, head: Head, resident: Resident, reply: Reply, logprobs: Logprobs, generation: Generation
+) -> Writer:
     if chat.stream:
         return StreamWriter(head, reply, logprobs, chat.include_usage)
+    pieces = generation.pieces
     return WholeWriter(head, reply, logprobs, lambda last: stop_word_tokens(last, pieces, resident.tokens))

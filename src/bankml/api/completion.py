@@ -2,17 +2,18 @@
 
 from collections.abc import Mapping
 
-from bankml.api.answering import Generation, Receipt, Writer, respond
+from bankml.api.answering import Generation, Prepared, Receipt, Writer, answer, gone
 from bankml.api.completion_request import CompletionRequest, prompt_tokens, read_completion
 from bankml.api.ending import stop_type, stop_word_tokens
 from bankml.api.exchange import EVENT_STREAM, LogLine, Reply, Request
 from bankml.api.json_out import event, written
 from bankml.api.logprobs import Logprobs, without_stop_word
-from bankml.api.openai import gone, timings
+from bankml.api.openai import timings
 from bankml.engine.completion import Entry, Job, Step
 from bankml.engine.queue import Cancelled
-from bankml.grammar.constraint import completion_constraint
-from bankml.library.resident import Library, Resident
+from bankml.grammar.constraint import Constraint, completion_constraint
+from bankml.library.residency import Library
+from bankml.library.resident import Resident
 from bankml.receipt.check import RECEIPT_KEY
 from bankml.receipt.receipt import Tally
 
@@ -20,28 +21,41 @@ Json = dict[str, object]
 
 
 def completion(library: Library, request: Request, reply: Reply) -> LogLine:
-    """Answers one request. Everything that can be wrong with it is found before it stands in line."""
+    """Answers one request. What can be wrong with it is found before it stands in line for the resident model."""
     asked = read_completion(request.body)
-    resident = library.resolve(asked.model)
+    reference = library.resolve(asked.model)
+
+    def prepare(resident: Resident, loading: float) -> Prepared:
+        wanted = completion_constraint(asked.body)
+        generation = _generation(asked, wanted, resident)
+        tally = Tally(resident.provenance, request.body, request.arrived)
+        told = Answer(asked, generation, reference.name, resident, "" if wanted is None else wanted.grammar)
+        writer: Writer = (StreamWriter if asked.stream else WholeWriter)(
+            told, Logprobs(resident.tokens.piece, tally), reply
+        )
+        return Prepared(generation, tally, writer)
+
+    return answer(library, reference, prepare, reply)
+
+
+def _generation(asked: CompletionRequest, wanted: Constraint | None, resident: Resident) -> Generation:
     job = Job(prompt_tokens(asked.prompt, resident.tokens), asked.max_tokens, asked.cache_prompt)
-    sampler, wanted = resident.sampler(asked.body, chat=False), completion_constraint(asked.body)
+    sampler = resident.sampler(asked.body, chat=False)
     if wanted is not None:
         sampler = resident.held(sampler, wanted)
-    generation = Generation(job, sampler, resident.text_pieces(asked.stop, chat=False))
-    tally = Tally(resident.provenance, request.body, request.arrived)
-    answer = Answer(asked, generation, resident, "" if wanted is None else wanted.grammar)
-    logprobs = Logprobs(resident.tokens.piece, tally)
-    writer: Writer = (StreamWriter if asked.stream else WholeWriter)(answer, logprobs, reply)
-    return respond(generation, resident, tally, writer, reply)
+    return Generation(job, sampler, resident.text_pieces(asked.stop, chat=False))
 
 
 class Answer:
     """What both forms of an answer say."""
 
-    def __init__(self, asked: CompletionRequest, generation: Generation, resident: Resident, grammar: str) -> None:
+    def __init__(
+        self, asked: CompletionRequest, generation: Generation, model: str, resident: Resident, grammar: str
+    ) -> None:
         self.return_tokens = asked.return_tokens
         self._asked = asked
         self._generation = generation
+        self._model = model
         self._resident = resident
         self._grammar = grammar
 
@@ -58,7 +72,7 @@ class Answer:
             "tokens": tokens,
             "id_slot": 0,
             "stop": True,
-            "model": self._resident.name,
+            "model": self._model,
             "tokens_predicted": counts.completion_tokens,
             "tokens_evaluated": counts.prompt_tokens,
             "generation_settings": self._settings(),

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from bankml.measure.timing import Timing
+
 JSON = "application/json; charset=utf-8"
 EVENT_STREAM = "text/event-stream"
 
@@ -30,13 +32,17 @@ class Request:
 
 @dataclass(frozen=True)
 class LogLine:
-    """What one request's log line says beyond route and times; never a word of a message."""
+    """What flows back of one request, for its log line and for measuring; never a word of a message.
+
+    `timing` is there when the native engine completed an answer.
+    """
 
     status: int
     prompt_tokens: int | None = None
     cached_tokens: int | None = None
     completion_tokens: int | None = None
     note: str = ""
+    timing: Timing | None = None
 
 
 class Reply(Protocol):

@@ -1,27 +1,31 @@
 """llama-server's other endpoints: what the model is, and text to tokens, tokens to text, messages to prompt."""
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from bankml import __version__
 from bankml.api import fields
 from bankml.api.chat_request import chat_request
-from bankml.api.json_in import read_object
 from bankml.errors import RequestError
-from bankml.library.resident import Library, Resident, names
+from bankml.library.reference import Reference
+from bankml.library.residency import Library
+from bankml.library.resident import Resident, names
 
 Json = dict[str, object]
+Body = Mapping[str, Any]
 
 
 def health(library: Library) -> Json:
     return {"status": "ok"}
 
 
-def props(library: Library) -> Json:
+def props(library: Library, resident: Resident) -> Json:
     """What llama-server says of the model and its defaults; of the model's path only the file's name."""
-    resident = library.startup
     return {
         "default_generation_settings": {"params": dict(resident.sampling_defaults), "n_ctx": resident.n_ctx},
         "total_slots": 1,
         "model_alias": resident.name,
-        "model_path": resident.path.name,
+        "model_path": resident.file,
         "modalities": {"vision": False, "video": False, "audio": False},
         "chat_template": resident.template,
         "bos_token": resident.bos,
@@ -31,36 +35,40 @@ def props(library: Library) -> Json:
     }
 
 
-def models(library: Library) -> Json:
-    """OpenAI's list of models, each with llama-server's `meta`."""
-    return {"object": "list", "data": [_model(library.startup)]}
+def models(library: Library, resident: Resident) -> Json:
+    """OpenAI's list of models: the resident one with llama-server's `meta`, and the others that may be asked for."""
+    others = [one for one in library.references() if one.name != resident.name]
+    return {"object": "list", "data": [_resident(resident), *map(_other, others)]}
 
 
-def _model(resident: Resident) -> Json:
+def _resident(resident: Resident) -> Json:
     architecture = resident.metadata.get("general.architecture", "")
-    return {
-        "id": resident.name,
-        "aliases": list(names(resident.path)[1:]),
-        "object": "model",
-        "created": int(resident.verified.verified_at),
-        "owned_by": "bankml",
-        "meta": {
-            "n_vocab": resident.tokens.n_vocab,
-            "n_ctx": resident.n_ctx,
-            "n_ctx_train": resident.metadata.get(f"{architecture}.context_length"),
-            "n_embd": resident.metadata.get(f"{architecture}.embedding_length"),
-            "sha256": resident.provenance.model_sha256,
-        },
+    meta = {
+        "n_vocab": resident.tokens.n_vocab,
+        "n_ctx": resident.n_ctx,
+        "n_ctx_train": resident.metadata.get(f"{architecture}.context_length"),
+        "n_embd": resident.metadata.get(f"{architecture}.embedding_length"),
+        "sha256": resident.provenance.model_sha256,
     }
+    aliases = names(resident.file)[1:]
+    return {**_listed(resident.name, aliases, resident.verified.verified_at), "meta": meta}
 
 
-def tokenize(library: Library, body: bytes) -> Json:
+def _other(reference: Reference) -> Json:
+    """A model that is not in memory: of it, nothing but its record is known."""
+    aliases = names(reference.source.file)[1:] if reference.layer is None else ()
+    return {**_listed(reference.name, aliases, 0), "meta": {"sha256": reference.source.sha256}}
+
+
+def _listed(name: str, aliases: Sequence[str], created: float) -> Json:
+    return {"id": name, "aliases": list(aliases), "object": "model", "created": int(created), "owned_by": "bankml"}
+
+
+def tokenize(resident: Resident, request: Body) -> Json:
     """`content`, a string or an array of strings and token ids, as tokens. `add_special` adds none for these models."""
-    request = read_object(body)
     fields.boolean(request, "add_special", False)
     parse_special = fields.boolean(request, "parse_special", True)
     with_pieces = fields.boolean(request, "with_pieces", False)
-    resident = library.startup
     content = request.get("content", [])
     if not isinstance(content, (str, list)):
         raise fields.refuse("content", f"expected a string or an array, but got {fields.shown(content)}")
@@ -75,10 +83,8 @@ def tokenize(library: Library, body: bytes) -> Json:
     return {"tokens": [{"id": token, "piece": _piece(resident.tokens.spelling(token))} for token in tokens]}
 
 
-def detokenize(library: Library, body: bytes) -> Json:
+def detokenize(resident: Resident, request: Body) -> Json:
     """`tokens` as text, control tokens spelled out; bytes that are not UTF-8 become U+FFFD."""
-    request = read_object(body)
-    resident = library.startup
     tokens = request.get("tokens", [])
     if not isinstance(tokens, list):
         raise fields.refuse("tokens", f"expected an array of token ids, but got {fields.shown(tokens)}")
@@ -86,10 +92,9 @@ def detokenize(library: Library, body: bytes) -> Json:
     return {"content": b"".join(map(resident.tokens.spelling, ids)).decode("utf-8", "replace")}
 
 
-def apply_template(library: Library, body: bytes) -> Json:
+def apply_template(resident: Resident, request: Body) -> Json:
     """The prompt that `/v1/chat/completions` would complete for the same body."""
-    chat = chat_request(read_object(body))
-    return {"prompt": library.resolve(chat.model).prompt(chat.body).text}
+    return {"prompt": resident.prompt(chat_request(request).body).text}
 
 
 def _token(resident: Resident, value: object, path: str) -> int:

@@ -7,14 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from bankml import __version__
-from bankml.api.answering import Receipt
+from bankml.api.answering import Receipt, gone
 from bankml.api.exchange import EVENT_STREAM, Reply
 from bankml.api.json_out import DONE, event, written
 from bankml.api.logprobs import Logprobs, without_stop_word
-from bankml.api.refusals import error_object
 from bankml.engine.completion import Entry, Finish, Progress, Step
 from bankml.engine.queue import Cancelled
-from bankml.errors import Busy
 from bankml.receipt.check import RECEIPT_KEY
 
 FINGERPRINT = f"bankml-{__version__}"
@@ -73,12 +71,6 @@ def timings(progress: Progress) -> Json:
 
 def _rate(count: int, ms: float) -> float | None:
     return count * 1000 / ms if count > 0 and ms > 0 else None
-
-
-def gone(reply: Reply) -> None:
-    """Answers a request that nobody waits for any more, or that a stopping server will not get to."""
-    error = Busy("the server is stopping, or the client hung up; this request was not answered")
-    reply.whole(error.status, written(error_object(error)))
 
 
 class WholeWriter:

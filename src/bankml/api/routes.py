@@ -4,30 +4,35 @@ import logging
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from bankml.api import llama_server, status
+from bankml.api import fields, llama_server, status
+from bankml.api.answering import CLIENT_LEFT, gone
 from bankml.api.chat import chat_completions
 from bankml.api.completion import completion
 from bankml.api.exchange import JSON, Headers, LogLine, Reply, Request
+from bankml.api.json_in import read_object
 from bankml.api.json_out import event, written
 from bankml.api.refusals import error_object
 from bankml.api.slots import PREFIX, slot_action, slots
+from bankml.engine.queue import Cancelled
 from bankml.engine.slot_folder import SlotFolder
 from bankml.errors import BankmlError, MethodNotAllowed, NotFound
-from bankml.library.resident import Library
+from bankml.library.residency import Library
+from bankml.library.resident import Resident
 
 if TYPE_CHECKING:
     from bankml.gate.verify import Verified
 
 Json = dict[str, object]
+Body = Mapping[str, Any]
 Handler = Callable[[Library, Request, Reply], LogLine]
 
 log = logging.getLogger("bankml.api")
 
 
-def looking(answer: Callable[[Library], Json]) -> Handler:
-    """A handler for a question without a body."""
+def telling(answer: Callable[[Library], Json]) -> Handler:
+    """A handler for a question without a body, which no model is asked."""
 
     def handler(library: Library, request: Request, reply: Reply) -> LogLine:
         reply.whole(200, written(answer(library)))
@@ -36,21 +41,34 @@ def looking(answer: Callable[[Library], Json]) -> Handler:
     return handler
 
 
-def working(answer: Callable[[Library, bytes], Json]) -> Handler:
-    """A handler for a JSON body that the verified file's own header answers."""
+def looking(answer: Callable[[Library, Resident], Json]) -> Handler:
+    """A handler for a question without a body to the resident model, or to the startup model where none is."""
 
     def handler(library: Library, request: Request, reply: Reply) -> LogLine:
-        library.startup.check_unchanged()
-        reply.whole(200, written(answer(library, request.body)))
+        reply.whole(200, written(answer(library, library.look(reply.cancelled))))
+        return LogLine(200)
+
+    return handler
+
+
+def working(answer: Callable[[Resident, Body], Json]) -> Handler:
+    """A handler for a JSON body that a verified file's own header answers: its `model`'s, or the one in memory's."""
+
+    def handler(library: Library, request: Request, reply: Reply) -> LogLine:
+        body = read_object(request.body)
+        name = fields.string(body, "model")
+        resident = library.look(reply.cancelled, None if name is None else library.resolve(name))
+        resident.check_unchanged()
+        reply.whole(200, written(answer(resident, body)))
         return LogLine(200)
 
     return handler
 
 
 BOTH: Mapping[str, Mapping[str, Handler]] = {
-    "/bankml": {"GET": looking(status.bankml)},
-    "/health": {"GET": looking(llama_server.health)},
-    "/v1/health": {"GET": looking(llama_server.health)},
+    "/bankml": {"GET": telling(status.bankml)},
+    "/health": {"GET": telling(llama_server.health)},
+    "/v1/health": {"GET": telling(llama_server.health)},
     "/props": {"GET": looking(llama_server.props)},
     "/models": {"GET": looking(llama_server.models)},
     "/v1/models": {"GET": looking(llama_server.models)},
@@ -127,10 +145,12 @@ def build_application(
     `slot_dir` is the folder of slot files; None: there are none. Raises Refused for a model that is not played,
     UsageError for a folder that is none.
     """
-    from bankml.library.load import load
+    from bankml.library.load import open_library
 
     slot_folder = None if slot_dir is None else SlotFolder(slot_dir)
-    return Application(Library(load(verified, n_ctx, threads)), slot_folder)
+    library = open_library(verified, n_ctx, threads)
+    library.start_reaper()
+    return Application(library, slot_folder)
 
 
 class Application:
@@ -145,6 +165,9 @@ class Application:
         outgoing = Started(reply)
         try:
             return find(request, self._slot_folder)(self._library, request, outgoing)
+        except Cancelled:
+            gone(outgoing)
+            return LogLine(CLIENT_LEFT, note="cancelled")
         except BankmlError as error:
             return self._refuse(error, request, outgoing)
         except Exception as error:

@@ -13,7 +13,8 @@ from bankml.engine import slot_actions
 from bankml.engine.completion import Engine
 from bankml.engine.slot_folder import SlotFolder, is_slot_name
 from bankml.errors import NotSupported, RequestError
-from bankml.library.resident import Library, Resident
+from bankml.library.residency import Library
+from bankml.library.resident import Resident
 
 Json = dict[str, object]
 Handler = Callable[[Library, Request, Reply], LogLine]
@@ -24,8 +25,8 @@ ONLY_ID = "0"
 
 def slots(library: Library, request: Request, reply: Reply) -> LogLine:
     """`GET /slots`: the one slot, with what llama-server says of a slot that has done nothing yet."""
-    engine = library.startup.engine
-    slot = {"id": 0, "n_ctx": engine.model.n_ctx, "speculative": False, "is_processing": engine.queue.busy}
+    resident = library.look(reply.cancelled)
+    slot = {"id": 0, "n_ctx": resident.n_ctx, "speculative": False, "is_processing": library.busy}
     reply.whole(200, written([slot]))
     return LogLine(200)
 
@@ -46,8 +47,8 @@ def slot_action(folder: SlotFolder | None) -> Handler:
         name = "" if action == "erase" else _filename(request.body)
         if slot_id != ONLY_ID:
             raise RequestError("Invalid slot ID")
-        resident = library.startup
-        with resident.engine.queue.turn(reply.cancelled):
+        with library.turn(reply.cancelled):
+            resident = library.resident or library.ready(library.startup)
             resident.check_unchanged()
             answer = _act(action, resident, folder, name)
         reply.whole(200, written({"id_slot": 0, **answer}))

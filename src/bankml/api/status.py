@@ -5,7 +5,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from bankml import __version__
-from bankml.library.resident import Library
+from bankml.library.reference import Reference
+from bankml.library.residency import Library
 
 if TYPE_CHECKING:
     from bankml.gate.verify import Verified
@@ -14,18 +15,30 @@ Json = dict[str, object]
 
 
 def bankml(library: Library) -> Json:
-    resident = library.startup
+    """The model that is resident, or was last; `resident` says which of the two, and `models` what else has a name."""
+    last, resident, expires_at = library.last, library.resident, library.expires_at
     return {
         "bankml": __version__,
-        "engine": resident.provenance.engine,
-        "model": resident.name,
-        "path": str(resident.path),
-        "fork": resident.verified.fork_path,
-        "model_sha256": resident.provenance.model_sha256,
-        "guard": resident.provenance.guard,
-        "verified_at": _utc(resident.verified.verified_at),
-        "n_ctx": resident.n_ctx,
+        "engine": last.provenance.engine,
+        "model": last.name,
+        "path": str(last.path),
+        "fork": last.verified.fork_path,
+        "model_sha256": last.provenance.model_sha256,
+        "guard": last.provenance.guard,
+        "verified_at": _utc(last.verified.verified_at),
+        "n_ctx": last.n_ctx,
+        "resident": None
+        if resident is None
+        else {"name": resident.name, "expires_at": None if expires_at is None else _utc(expires_at)},
+        "models": [_model(reference) for reference in library.references()],
     }
+
+
+def _model(reference: Reference) -> Json:
+    """A name and what it stands for; `base` is there where it is another's, under a layer."""
+    source = reference.source
+    base = {} if reference.layer is None else {"base": source.name}
+    return {"name": reference.name, **base, "file": source.file, "sha256": source.sha256, "found": bool(source.path)}
 
 
 def in_front_of(verified: "Verified", upstream: str) -> Json:

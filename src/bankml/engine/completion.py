@@ -8,7 +8,7 @@ from typing import Literal
 from bankml import __version__
 from bankml.engine.parts import ForwardPass, TextPieces, TokenSampler, Vocabulary
 from bankml.engine.prompt_cache import PromptCache, change_over
-from bankml.engine.queue import Cancelled, FifoLock
+from bankml.engine.queue import Cancelled
 from bankml.engine.slot import Slot
 from bankml.errors import ContextExceeded, RequestError
 from bankml.sampling.logprobs import TokenProbs
@@ -26,17 +26,22 @@ Finish = Literal["stop", "length"]
 
 @dataclass(frozen=True)
 class Engine:
-    """What computes: a model, the tokens its cache holds, the pieces of its vocabulary, and the line before them.
+    """What computes: a model, the tokens its cache holds, and the pieces of its vocabulary. One at a time may use it.
 
-    `prompt_cache` keeps what other conversations left in the slot; None: nothing does. Whoever computes holds the turn
-    of `queue`.
+    `prompt_cache` keeps what other conversations left in the slot; None: nothing does.
     """
 
     model: ForwardPass
     vocabulary: Vocabulary
     slot: Slot = field(default_factory=Slot)
-    queue: FifoLock = field(default_factory=FifoLock)
     prompt_cache: PromptCache | None = None
+
+    def close(self) -> None:
+        """Lets go of the weights and of every K/V cell, the slot's and the prompt cache's."""
+        self.slot.clear()
+        if self.prompt_cache is not None:
+            self.prompt_cache.clear()
+        self.model.close()
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,9 @@ class ForwardPass(Cells, Protocol):
     def forward(self, tokens: Sequence[int], position: int, logits: bool) -> None:
         """Computes 1 to 512 tokens whose first stands at `position`, into the cache from there on."""
 
+    def close(self) -> None:
+        """Lets go of the weights and the cache; the model is of no use afterwards, except to tell its `n_ctx`."""
+
 
 class Vocabulary(Protocol):
     def piece(self, token: int) -> bytes:

@@ -119,6 +119,10 @@ class PromptCache:
         while self._entries and self.n_tokens > limit:
             del self._entries[0]
 
+    def clear(self) -> None:
+        """Drops every entry."""
+        self._entries.clear()
+
     def shrink(self) -> None:
         """Memory ran out: from now on, at most two fifths of what is held."""
         self._limit_bytes = max(1, self.nbytes * 2 // 5)

@@ -56,14 +56,16 @@ def verify(
     fork_path: str | os.PathLike[str],
     progress: Progress | None = None,
     engine: Engine = "mainline",
+    name: str | None = None,
 ) -> Verified:
     """Guards, hashes and compares the file at `path` with its record in the FORK.json at `fork_path`.
 
-    What can be refused without hashing is refused first. Raises Refused (exit 2), Truncated (exit 3) or FileProblem
-    (exit 1); ModelChanged when the file changed while it was read.
+    Its record is that of `name`, by default the path's base name. What can be refused without hashing is refused first.
+    Raises Refused (exit 2), Truncated (exit 3) or FileProblem (exit 1); ModelChanged when the file changed while it was
+    read.
     """
     canonical = os.path.realpath(path)
-    name = os.path.basename(path)
+    name = name or os.path.basename(path)
     fork = read_fork(fork_path)
     with open_regular(canonical) as file:
         before = FileIdentity.of(file.fileno())

@@ -9,10 +9,12 @@ from bankml.engine.memory import asked_limit
 from bankml.engine.parts import TokenSampler
 from bankml.engine.prompt_cache import prompt_cache
 from bankml.errors import Refused, RequestError
-from bankml.gate.verify import Verified
+from bankml.gate.verify import Verified, verify
 from bankml.grammar.constraint import Constraint, constraint
 from bankml.grammar.matcher import Grammar, Matcher, VocabularyTree, vocabulary_tree
 from bankml.grammar.sampler import GrammarSampler
+from bankml.library.reference import Source
+from bankml.library.residency import Library, Names, StartupAlone
 from bankml.library.resident import Resident
 from bankml.model.model import Model
 from bankml.receipt.receipt import Provenance
@@ -31,17 +33,17 @@ NOT_IN_PROPS = ("logit_bias", "dry_sequence_breakers")
 NOT_PLAYED = "bankML's native forward pass does not play it"
 
 
-def load(verified: Verified, n_ctx: int, threads: int | None = None) -> Resident:
+def load(verified: Verified, n_ctx: int, threads: int | None = None, source: Source | None = None) -> Resident:
     """Makes everything an answer needs; the weights are opened last, when nothing else can refuse any more.
 
-    `n_ctx` is the context in tokens; `threads` None means the model's own choice. Raises Refused, naming the key or
-    tensor, for a model that is not played.
+    `n_ctx` is the context in tokens; `threads` None means the model's own choice; `source` is what was verified, where
+    that was asked for by name. Raises Refused, naming the key or tensor, for a model that is not played.
     """
     tokenizer = Tokenizer.from_header(verified.header)
-    source = verified.header.metadata.get("tokenizer.chat_template")
-    if not isinstance(source, str):
+    template_source = verified.header.metadata.get("tokenizer.chat_template")
+    if not isinstance(template_source, str):
         raise Refused(f"{NOT_PLAYED}: tokenizer.chat_template is missing, or is no text")
-    template = ChatTemplate(source, tokenizer.bos_text, tokenizer.eos_text)
+    template = ChatTemplate(template_source, tokenizer.bos_text, tokenizer.eos_text)
     defaults = model_defaults(verified.header.metadata)
     lexicon = Lexicon(
         tokenizer.n_vocab,
@@ -54,10 +56,11 @@ def load(verified: Verified, n_ctx: int, threads: int | None = None) -> Resident
     model = Model.open(verified, n_ctx, threads)
     give_back_memory()
     return Resident(
+        source=source or Source.of(verified),
         verified=verified,
         provenance=Provenance(ENGINE, verified.sha256, verified.verdict.kind),
         tokens=tokenizer,
-        template=source,
+        template=template_source,
         bos=tokenizer.bos_text,
         eos=tokenizer.eos_text,
         prompt=lambda body: template.prompt(conversation(body)),
@@ -68,6 +71,25 @@ def load(verified: Verified, n_ctx: int, threads: int | None = None) -> Resident
         constraint=lambda body: constraint(body, template),
         held=lambda chain, wanted: held(chain, wanted, tokenizer, tree()),
     )
+
+
+def open_library(verified: Verified, n_ctx: int, threads: int | None = None, known: Names | None = None) -> Library:
+    """The library whose startup model is the verified file, loaded now, each model with a context of `n_ctx` tokens.
+
+    `known` are the names of all others; None: there are none. Raises what `load` raises.
+    """
+    resident = load(verified, n_ctx, threads)
+    return Library(known or StartupAlone(resident.source), lambda source: open_source(source, n_ctx, threads), resident)
+
+
+def open_source(source: Source, n_ctx: int, threads: int | None = None) -> Resident:
+    """Verifies and loads what `source` stands for. Raises Refused, Truncated, FileProblem."""
+    if source.path is None:
+        raise Refused(f"{source.file} is pinned, but the file is not here: refused")
+    verified = verify(source.path, source.fork, name=source.file)
+    if verified.sha256 != source.sha256:
+        raise Refused(f"{source.file} is pinned to {verified.sha256} now, and was to {source.sha256}: refused")
+    return load(verified, n_ctx, threads, source)
 
 
 def give_back_memory() -> None:

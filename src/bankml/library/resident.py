@@ -1,7 +1,8 @@
-"""The model that is loaded, and the names under which it may be asked for."""
+"""A model that is loaded: all that is needed to answer with it, and the names it may be asked for by."""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from bankml.engine.completion import Engine
 from bankml.engine.parts import TextPieces, TokenSampler, Vocabulary
-from bankml.errors import NotFound
 from bankml.grammar.constraint import Constraint
+from bankml.library.reference import Source
 from bankml.receipt.receipt import Provenance
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ class Resident:
     is wrong with a schema or a grammar.
     """
 
+    source: Source
     verified: Verified
     provenance: Provenance
     engine: Engine
@@ -98,7 +100,12 @@ class Resident:
     @property
     def name(self) -> str:
         """The file's stem, lower-cased."""
-        return self.path.stem.lower()
+        return self.source.name
+
+    @property
+    def file(self) -> str:
+        """The file's name, by which it was verified."""
+        return self.source.file
 
     @property
     def metadata(self) -> Mapping[str, Any]:
@@ -110,36 +117,17 @@ class Resident:
         """Raises ModelChanged when the file is no longer the one that was verified. Asked before every answer."""
         self.verified.check_unchanged()
 
+    def close(self) -> None:
+        """Lets go of the weights and of all K/V cells. Its words remain: tokenizer, template, what was verified."""
+        self.engine.close()
 
-def names(path: Path) -> tuple[str, ...]:
-    """Every name of the model in `path`, its own first: the stem, the file name, the stem without its weight type.
+
+def names(file: str) -> tuple[str, ...]:
+    """Every name of the model in `file`, its own first: the stem, the file name, the stem without its weight type.
 
     All are lower case, and each but the file's may carry Ollama's `:latest`.
     """
-    stem = path.stem.lower()
+    stem = os.path.splitext(file)[0].lower()
     short = WEIGHT_TYPE_SUFFIX.sub("", stem) or stem
     bare = (stem,) if short == stem else (stem, short)
-    return (*bare, *(f"{name}:latest" for name in bare), path.name.lower())
-
-
-class Library:
-    """The models that may be asked for by name: the one that was verified when the server started."""
-
-    def __init__(self, startup: Resident) -> None:
-        self._startup = startup
-
-    @property
-    def startup(self) -> Resident:
-        return self._startup
-
-    def resolve(self, name: str | None) -> Resident:
-        """The model called `name`, in any case; no name means the startup model. Raises NotFound for another's name."""
-        if name is None or name.lower() in names(self._startup.path):
-            return self._startup
-        raise NotFound(
-            f"Field 'model': there is no model {_quoted(name)} here; this server answers as {self.startup.name!r}"
-        )
-
-
-def _quoted(name: str) -> str:
-    return repr(name if len(name) <= 80 else name[:80] + "…")
+    return (*bare, *(f"{name}:latest" for name in bare), file.lower())

@@ -1,0 +1,183 @@
+"""The one model that is in memory: who has the turn to use it, when it is switched for another, and when it goes.
+
+All requests stand in one line, whichever model they ask for. Whoever has the turn may have the model it needs made
+resident; the one before is dropped, weights and K/V cache, before the next is verified and read.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+from bankml.engine.queue import FifoLock
+from bankml.errors import NotFound
+from bankml.library.reference import Reference, Source
+from bankml.library.resident import Resident, names
+
+FOR_GOOD = None
+"""A model that is kept this long stays until another is asked for."""
+
+REAPING_S = 1.0
+"""How often it is looked whether the time of the resident model is up, in seconds."""
+
+
+class Names(Protocol):
+    """What may be asked for by name. Names are looked up, no file of a model is opened."""
+
+    @property
+    def startup(self) -> Reference:
+        """The model that is meant when none is named."""
+
+    def resolve(self, name: str) -> Reference:
+        """Raises NotFound for a name that stands for nothing, Refused where what it stands for is not to be had."""
+
+    def references(self) -> Sequence[Reference]:
+        """Everything that has a name, each once, the startup model first."""
+
+
+class StartupAlone:
+    """The startup model's own names, and no others."""
+
+    def __init__(self, source: Source) -> None:
+        self.startup = Reference(source.name, source)
+
+    def resolve(self, name: str) -> Reference:
+        if name.lower() in names(self.startup.source.file):
+            return self.startup
+        shown = repr(name if len(name) <= 80 else name[:80] + "…")
+        raise NotFound(f"Field 'model': there is no model {shown} here; this server answers as {self.startup.name!r}")
+
+    def references(self) -> Sequence[Reference]:
+        return [self.startup]
+
+
+@dataclass(frozen=True)
+class Lease:
+    """How long the resident model stays, unless it is asked for again: `until` is a `time.monotonic()`."""
+
+    until: float | None
+
+    @property
+    def expired(self) -> bool:
+        return self.until is not None and time.monotonic() >= self.until
+
+    @property
+    def expires_at(self) -> float | None:
+        """Seconds since the epoch."""
+        return None if self.until is None else time.time() + self.until - time.monotonic()
+
+
+class Library:
+    """The models that may be asked for, of which one is resident.
+
+    `resident` is None where none is, `last` the one that was resident last, of which only what was verified is left.
+    `open` verifies a source and makes it resident. Whatever changes what is resident is called by who has the turn.
+    """
+
+    def __init__(self, known: Names, open_: Callable[[Source], Resident], resident: Resident) -> None:
+        self._names = known
+        self._open = open_
+        self._queue = FifoLock()
+        self._lease = Lease(FOR_GOOD)
+        self.resident: Resident | None = resident
+        self.last: Resident = resident
+
+    # ---- names
+
+    @property
+    def startup(self) -> Reference:
+        return self._names.startup
+
+    def resolve(self, name: str | None) -> Reference:
+        """What `name` stands for; no name means the startup model. Raises NotFound, Refused."""
+        return self.startup if name is None else self._names.resolve(name)
+
+    def references(self) -> Sequence[Reference]:
+        return self._names.references()
+
+    # ---- the line
+
+    @contextmanager
+    def turn(self, cancelled: Callable[[], bool]) -> Iterator[None]:
+        """Stands in line and has the turn for the `with` block. Raises Cancelled if `cancelled()` turns true before."""
+        with self._queue.turn(cancelled):
+            yield
+
+    @property
+    def waiting(self) -> int:
+        """How many stand in line behind the one whose turn it is."""
+        return self._queue.waiting
+
+    @property
+    def busy(self) -> bool:
+        """Whether it is anybody's turn."""
+        return self._queue.busy
+
+    # ---- what is resident
+
+    def resident_as(self, reference: Reference) -> Resident | None:
+        """The resident model if `reference` stands for it. It may be switched before it is one's turn."""
+        resident = self.resident
+        return resident if resident is not None and resident.source == reference.source else None
+
+    def ready(self, reference: Reference) -> Resident:
+        """The resident model that `reference` stands for: the one that is, or the one that takes its place.
+
+        Raises Refused, Truncated, FileProblem; then no model is resident.
+        """
+        resident = self.resident_as(reference)
+        if resident is None:
+            self.drop()
+            self.resident = self.last = resident = self._open(reference.source)
+            self._lease = Lease(FOR_GOOD)
+        return resident
+
+    def drop(self) -> None:
+        """Lets go of the resident model, its weights and its K/V cache, if there is one."""
+        resident, self.resident = self.resident, None
+        if resident is not None:
+            resident.close()
+
+    def keep(self, seconds: float | None) -> None:
+        """The resident model stays this long from now, FOR_GOOD, or no longer at all (0)."""
+        if seconds is not FOR_GOOD and seconds <= 0:
+            self.drop()
+        self._lease = Lease(None if seconds is FOR_GOOD else time.monotonic() + seconds)
+
+    @property
+    def expires_at(self) -> float | None:
+        """When the resident model goes, in seconds since the epoch; None: not by itself."""
+        return self._lease.expires_at
+
+    def look(self, cancelled: Callable[[], bool], reference: Reference | None = None) -> Resident:
+        """A model to ask something of that takes no computing: what `reference` stands for, or whichever is resident,
+        or else the startup model. Raises Cancelled and what `ready` raises."""
+        resident = self.resident if reference is None else self.resident_as(reference)
+        if resident is not None:
+            return resident
+        with self.turn(cancelled):
+            if reference is None and self.resident is not None:
+                return self.resident
+            return self.ready(reference or self.startup)
+
+    def expire(self) -> None:
+        """Drops the resident model if its time is up and nobody is using it."""
+        if self.resident is None or not self._lease.expired or self.busy:
+            return
+        with self.turn(lambda: False):
+            if self._lease.expired:
+                self.drop()
+
+    def start_reaper(self) -> None:
+        """From now on a thread of its own looks every second whether the time of the resident model is up."""
+
+        def reap() -> None:
+            while True:
+                time.sleep(REAPING_S)
+                self.expire()
+
+        threading.Thread(target=reap, name="bankml-reaper", daemon=True).start()

@@ -1,0 +1,21 @@
+"""What was measured of one completion; the counts of its tokens are told beside it."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Milliseconds of one completion by the native engine, None where something was not measured.
+
+    `prompt_ms` is from the start of computing to the first token, `eval_ms` from there to the last; `ttft_ms` counts
+    from the request's first byte. `grammar_ms` was spent on keeping the answer to a grammar, for which `resampled`
+    tokens were drawn again.
+    """
+
+    model: str
+    finish: str
+    prompt_ms: float
+    ttft_ms: float | None
+    eval_ms: float
+    grammar_ms: float | None = None
+    resampled: int | None = None
