@@ -10,10 +10,10 @@ from bankml.api import fields, llama_server, status
 from bankml.api.answering import CLIENT_LEFT, gone
 from bankml.api.chat import chat_completions
 from bankml.api.completion import completion
-from bankml.api.exchange import JSON, Headers, LogLine, Reply, Request
+from bankml.api.exchange import JSON, NDJSON, Headers, LogLine, Reply, Request
 from bankml.api.json_in import read_object
-from bankml.api.json_out import event, written
-from bankml.api.refusals import error_object
+from bankml.api.json_out import event, line, written
+from bankml.api.refusals import shape_of
 from bankml.api.slots import PREFIX, slot_action, slots
 from bankml.engine.queue import Cancelled
 from bankml.engine.slot_folder import SlotFolder
@@ -119,12 +119,13 @@ class Started:
 
     reply: Reply
     started: bool = False
+    content_type: str = ""
 
     def whole(self, status: int, body: bytes, content_type: str = JSON, headers: Headers = ()) -> None:
         self.reply.whole(status, body, content_type, headers)
 
     def start(self, status: int, content_type: str) -> None:
-        self.started = True
+        self.started, self.content_type = True, content_type
         self.reply.start(status, content_type)
 
     def write(self, data: bytes) -> bool:
@@ -166,7 +167,7 @@ class Application:
         try:
             return find(request, self._slot_folder)(self._library, request, outgoing)
         except Cancelled:
-            gone(outgoing)
+            gone(outgoing, shape_of(request.path, request.address))
             return LogLine(CLIENT_LEFT, note="cancelled")
         except BankmlError as error:
             return self._refuse(error, request, outgoing)
@@ -176,9 +177,9 @@ class Application:
             return self._refuse(BankmlError("the server failed at this request; its log says where"), request, outgoing)
 
     def _refuse(self, error: BankmlError, request: Request, outgoing: Started) -> LogLine:
-        body = error_object(error)
+        body = shape_of(request.path, request.address)(error)
         if outgoing.started:
-            outgoing.write(event(body))
+            outgoing.write(line(body) if outgoing.content_type == NDJSON else event(body))
             outgoing.finish()
             return LogLine(200, note=f"broken off: {error.kind}")
         headers: Headers = ()
