@@ -1,11 +1,11 @@
-"""What a name stands for: a model file with a record, and what a derived model lays over it."""
+"""What a model's name stands for: small frozen records that name a model and load nothing."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from bankml.gate.verify import Verified
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Source:
-    """A GGUF file with a record, which can be made resident once it is verified.
+    """A GGUF with a record: what can be made resident.
 
-    `name` is its file's stem, lower-cased; `file` the file's name and `sha256` its 64 lower-case hex digits, as they
-    are recorded in the FORK.json at `fork`. `path` is where the file is, None where it was not found.
+    `name` is its file's stem, lower-cased; `file` its file's name and `sha256` (64 lower-case hex digits) as recorded;
+    `fork` the path of the FORK.json that records it; `path` where the file is, None where it is not found.
     """
 
     name: str
@@ -34,19 +34,53 @@ class Source:
 
 @dataclass(frozen=True)
 class Layer:
-    """What a derived model lays over its base: a system message, defaults of a request, the beginning of each talk."""
+    """What a derived model lays over its base; every value is JSON.
+
+    `parameters` are by Ollama's names (`num_ctx`, `temperature`; the options that are honoured, without `stop`), each
+    an int or a float. `messages` have `role` (system, user, assistant) and `content`. `license` are the texts of its
+    LICENSE lines. `template_sha256` is of the base's own chat template (UTF-8), `base_sha256` the base's pin when the
+    layer was made; `requires` what REQUIRES says.
+    """
 
     system: str | None = None
-    parameters: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, int | float] = field(default_factory=dict)
     stop: tuple[str, ...] = ()
     messages: tuple[Mapping[str, str], ...] = ()
     license: tuple[str, ...] = ()
+    template_sha256: str = ""
+    base_sha256: str = ""
+    requires: str | None = None
+
+    @property
+    def num_ctx(self) -> int | None:
+        value = self.parameters.get("num_ctx")
+        return None if value is None else int(value)
+
+
+@dataclass(frozen=True)
+class Derived:
+    """A derived model as its manifest, `<registry>/<name>.MODEL.json`, gives it.
+
+    `created_at` is an RFC 3339 time in UTC, `digest` the sha256 (64 hex digits) of the layer's content, `path` where
+    the manifest lies. `base` is what its base is pinned to now, which is what it was made of.
+    """
+
+    name: str
+    created_at: str
+    base: Source
+    layer: Layer
+    digest: str
+    path: str
 
 
 @dataclass(frozen=True)
 class Reference:
-    """What a name stands for: a source, as it is or under a layer."""
+    """What a name stands for: a file and, for a derived model, the layer over it.
+
+    `name` is the model's own name, whatever alias it was asked by; `derived` is the manifest's record behind `layer`.
+    """
 
     name: str
     source: Source
     layer: Layer | None = None
+    derived: Derived | None = None
