@@ -7,9 +7,10 @@ from bankml import __version__
 from bankml.api import fields
 from bankml.api.chat_request import chat_request
 from bankml.errors import RequestError
+from bankml.library.names import names
 from bankml.library.reference import Reference
 from bankml.library.residency import Library
-from bankml.library.resident import Resident, names
+from bankml.library.resident import Resident
 
 Json = dict[str, object]
 Body = Mapping[str, Any]

@@ -15,8 +15,9 @@ from typing import Protocol
 
 from bankml.engine.queue import FifoLock
 from bankml.errors import NotFound
+from bankml.library.names import names, quoted
 from bankml.library.reference import Reference, Source
-from bankml.library.resident import Resident, names
+from bankml.library.resident import Resident
 
 FOR_GOOD = None
 """A model that is kept this long stays until another is asked for."""
@@ -48,8 +49,7 @@ class StartupAlone:
     def resolve(self, name: str) -> Reference:
         if name.lower() in names(self.startup.source.file):
             return self.startup
-        shown = repr(name if len(name) <= 80 else name[:80] + "…")
-        raise NotFound(f"Field 'model': there is no model {shown} here; this server answers as {self.startup.name!r}")
+        raise NotFound(f"Field 'model': there is no model {quoted(name)} here; this server answers as {self.startup.name!r}")
 
     def references(self) -> Sequence[Reference]:
         return [self.startup]
