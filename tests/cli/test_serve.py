@@ -24,8 +24,8 @@ def house(tmp_path, monkeypatch):
     (tmp_path / "m.gguf.FORK.json").write_text(json.dumps(record))
     told = {}
 
-    def build_application(verified, n_ctx, threads, slot_dir):
-        told.update(verified=verified, n_ctx=n_ctx, threads=threads, slot_dir=slot_dir)
+    def build_application(verified, n_ctx, threads, **more):
+        told.update(verified=verified, n_ctx=n_ctx, threads=threads, **more)
         if n_ctx == 1:
             raise Refused("weights are Q8_0")
         return "the application"

@@ -29,19 +29,12 @@ def fitted(body: Body, resident: Resident, n_ctx: int, truncate: bool = True) ->
     system ones, unless `truncate` is false. The answer ends where the context is full. Raises ContextExceeded for what
     does not fit even so, and what `chat_generation` raises.
     """
-    within(n_ctx, resident.n_ctx)
     generation = chat_generation(chat_request(body), resident)
     left_out = 0
     if len(generation.job.prompt) >= n_ctx and truncate:
         body, left_out = _shortened(body, resident, n_ctx)
         generation = chat_generation(chat_request(body), resident)
     return Fitted(limited(generation, n_ctx), left_out)
-
-
-def within(n_ctx: int, longest: int) -> None:
-    """Raises RequestError for a context of `n_ctx` tokens where there are but `longest`."""
-    if n_ctx > longest:
-        raise RequestError(f"num_ctx is {n_ctx}, but this server's context has {longest} tokens (--ctx)")
 
 
 def limited(generation: Generation, n_ctx: int) -> Generation:

@@ -26,6 +26,9 @@ def check_options(arguments: Namespace) -> None:
         raise UsageError("--native and --spawn are two ways to answer: give one of them")
     if not arguments.native and arguments.spawn is None and arguments.upstream is None:
         raise UsageError("say what answers: --native, --spawn LLAMA_SERVER, or --upstream HOST:PORT of a running one")
+    for option in ("registry", "keep_alive"):
+        if not arguments.native and getattr(arguments, option) is not None:
+            raise UsageError(f"--{option.replace('_', '-')} goes with --native: llama-server plays the one file")
     if arguments.spawn is None:
         options = ("spec_ngram", "engine_log") if arguments.native else ("spec_ngram", "engine_log", "slot_dir")
         for option in options:

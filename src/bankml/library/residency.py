@@ -49,7 +49,9 @@ class StartupAlone:
     def resolve(self, name: str) -> Reference:
         if name.lower() in names(self.startup.source.file):
             return self.startup
-        raise NotFound(f"Field 'model': there is no model {quoted(name)} here; this server answers as {self.startup.name!r}")
+        raise NotFound(
+            f"Field 'model': there is no model {quoted(name)} here; this server answers as {self.startup.name!r}"
+        )
 
     def references(self) -> Sequence[Reference]:
         return [self.startup]

@@ -115,4 +115,3 @@ class Resident:
     def close(self) -> None:
         """Lets go of the weights and of all K/V cells. Its words remain: tokenizer, template, what was verified."""
         self.engine.close()
-

@@ -22,6 +22,9 @@ NANOSECONDS = {
 FOREVER = math.inf
 """The seconds of a negative keep-alive: the model stays until another is asked for."""
 
+KEEP_ALIVE = 300.0
+"""Seconds that a model stays where nobody says how long: Ollama's five minutes."""
+
 LONGEST_NS = 2**63 - 1
 """The longest duration Go knows, some 292 years: what Ollama calls for ever."""
 
@@ -61,6 +64,12 @@ def keep_alive_seconds(value: Any, path: str = "keep_alive") -> float:
     else:
         raise refuse(path, f"{FORMS}, but got {shown(value)}")
     return FOREVER if seconds < 0 or seconds > LONGEST_NS / 1e9 else seconds
+
+
+def keep_alive_option(text: str) -> float:
+    """The same as it is written on a command line, where a number of seconds is text too: `5m`, `300`, `-1`."""
+    number = re.fullmatch(r"-?[0-9]{1,18}(\.[0-9]{1,9})?", text, re.ASCII)
+    return keep_alive_seconds(float(text) if number else text, "--keep-alive")
 
 
 def moment(nanoseconds: int) -> str:

@@ -40,5 +40,7 @@ def read_generate(data: bytes) -> Generate:
     if raw and system:
         raise RequestError("Field 'system': a raw prompt goes to the model as it stands, so it has no system message")
     if raw and asked.held_to:
-        raise RequestError("Field 'format': a raw prompt has no template to hold its answer behind; leave one of the two out")
+        raise RequestError(
+            "Field 'format': a raw prompt has no template to hold its answer behind; leave one of the two out"
+        )
     return Generate(asked, fields.string(body, "prompt") or "", system, raw)

@@ -166,4 +166,3 @@ class StreamWriter:
     def _send(self, value: Json) -> None:
         if not self._reply.write(line(value)):
             raise Cancelled
-
