@@ -1,12 +1,10 @@
 """Making a conversation fit a context: it loses its oldest messages, as in Ollama."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from bankml.api.answering import Generation
-from bankml.api.chat import chat_generation
-from bankml.api.chat_request import chat_request
 from bankml.engine.completion import UNLIMITED, fits
 from bankml.errors import RequestError
 from bankml.library.resident import Resident
@@ -22,18 +20,20 @@ class Fitted:
     left_out: int = 0
 
 
-def fitted(body: Body, resident: Resident, n_ctx: int, truncate: bool = True) -> Fitted:
-    """What the body of a `/v1/chat/completions` request asks for in a context of `n_ctx` tokens.
+def fitted(
+    body: Body, resident: Resident, n_ctx: int, generate: Callable[[Body], Generation], truncate: bool = True
+) -> Fitted:
+    """What the body of a `/v1/chat/completions` request asks for, as `generate` reads it, in a context of `n_ctx`.
 
     A conversation whose prompt leaves no room for a token loses its oldest messages, but neither the last nor the
     system ones, unless `truncate` is false. The answer ends where the context is full. Raises ContextExceeded for what
-    does not fit even so, and what `chat_generation` raises.
+    does not fit even so, and what `generate` raises.
     """
-    generation = chat_generation(chat_request(body), resident)
+    generation = generate(body)
     left_out = 0
     if len(generation.job.prompt) >= n_ctx and truncate:
         body, left_out = _shortened(body, resident, n_ctx)
-        generation = chat_generation(chat_request(body), resident)
+        generation = generate(body)
     return Fitted(limited(generation, n_ctx), left_out)
 
 

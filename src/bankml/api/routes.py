@@ -17,9 +17,11 @@ from bankml.api.ollama.durations import KEEP_ALIVE
 from bankml.api.ollama.routes import Ollama
 from bankml.api.refusals import shape_of
 from bankml.api.slots import PREFIX, slot_action, slots
+from bankml.api.text_completion import text_completions
 from bankml.engine.queue import Cancelled
 from bankml.engine.slot_folder import SlotFolder
 from bankml.errors import BankmlError, MethodNotAllowed, NotFound
+from bankml.library.layer import with_layer
 from bankml.library.reference import Source
 from bankml.library.registered import Registered
 from bankml.library.registry import Registry
@@ -58,14 +60,16 @@ def looking(answer: Callable[[Library, Resident], Json]) -> Handler:
 
 
 def working(answer: Callable[[Resident, Body], Json]) -> Handler:
-    """A handler for a JSON body that a verified file's own header answers: its `model`'s, or the one in memory's."""
+    """A handler for a JSON body that a verified file's own header answers: its `model`'s, or the one in memory's. A
+    derived model's layer is applied to it."""
 
     def handler(library: Library, request: Request, reply: Reply) -> LogLine:
         body = read_object(request.body)
         name = fields.string(body, "model")
-        resident = library.look(reply.cancelled, None if name is None else library.resolve(name))
+        reference = None if name is None else library.resolve(name)
+        resident = library.look(reply.cancelled, reference)
         resident.check_unchanged()
-        reply.whole(200, written(answer(resident, body)))
+        reply.whole(200, written(answer(resident, with_layer(None if reference is None else reference.layer, body))))
         return LogLine(200)
 
     return handler
@@ -80,6 +84,7 @@ BOTH: Mapping[str, Methods] = {
     "/v1/models": {"GET": looking(llama_server.models)},
     "/completion": {"POST": completion},
     "/completions": {"POST": completion},
+    "/v1/completions": {"POST": text_completions},
     "/chat/completions": {"POST": chat_completions},
     "/v1/chat/completions": {"POST": chat_completions},
     "/tokenize": {"POST": working(llama_server.tokenize)},

@@ -76,7 +76,8 @@ class Lease:
 class Library:
     """The models that may be asked for, of which one is resident.
 
-    `resident` is None where none is, `last` the one that was resident last, of which only what was verified is left.
+    `resident` is None where none is, `last` the one that was resident last, of which only what was verified is left;
+    `asked` is what it was last asked for as.
     `open` verifies a source and makes it resident. Whatever changes what is resident is called by who has the turn.
     """
 
@@ -85,6 +86,7 @@ class Library:
         self._open = open_
         self._queue = FifoLock()
         self._lease = Lease(FOR_GOOD)
+        self.asked: Reference = known.startup
         self.resident: Resident | None = resident
         self.last: Resident = resident
 
@@ -136,6 +138,7 @@ class Library:
             self.drop()
             self.resident = self.last = resident = self._open(reference.source)
             self._lease = Lease(FOR_GOOD)
+        self.asked = reference
         return resident
 
     def drop(self) -> None:

@@ -31,11 +31,11 @@ class Checked:
 
 
 def check(request_body: bytes, answer: bytes) -> Checked:
-    """Checks an answer of `/v1/chat/completions`, `/completion`, `/api/chat` or `/api/generate` against its request's
-    body.
+    """Checks an answer of `/v1/chat/completions`, `/v1/completions`, `/completion`, `/api/chat` or `/api/generate`
+    against its request's body.
 
-    The answer is a JSON object, a stream of events, or lines of JSON. A receipt has `logprobs_sha256` exactly when the answer carries
-    probabilities.
+    The answer is a JSON object, a stream of events, or lines of JSON. A receipt has `logprobs_sha256` exactly when the
+    answer carries probabilities.
     """
     try:
         sources = _json_texts(answer)
@@ -127,9 +127,9 @@ def texts(found: Mapping[str, object]) -> Iterable[str]:
     """The parts of the answer's text in one JSON object, whole answer, event or line: what `response_sha256` is taken
     of."""
     choices = found.get("choices")
-    each = (one for one in (choices if isinstance(choices, list) else []) if isinstance(one, dict))
+    each = [one for one in (choices if isinstance(choices, list) else []) if isinstance(one, dict)]
     parts = [found.get("message"), *(one.get("message", one.get("delta")) for one in each)]
     inside = [part.get("content") for part in parts if isinstance(part, dict)]
-    for content in (found.get("content"), found.get("response"), *inside):
-        if isinstance(content, str):
-            yield content
+    for text in (found.get("content"), found.get("response"), *inside, *(one.get("text") for one in each)):
+        if isinstance(text, str):
+            yield text

@@ -3,9 +3,11 @@
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from bankml.api.answering import Generation, Prepared, Writer, answer
+from bankml.api.chat import body_generation
 from bankml.api.chat_request import chat_request
 from bankml.api.ending import stop_word_tokens
 from bankml.api.exchange import LogLine, Reply, Request
@@ -30,23 +32,16 @@ from bankml.receipt.receipt import Tally
 class Call:
     """One request on its way: what it asks for, of which model, and how its answer carries text.
 
-    `keep` is how long the model stays afterwards, in seconds, as `Library.keep` takes it.
+    `n_ctx` are the tokens of its context; `keep` is how long the model stays afterwards, in seconds, as `Library.keep`
+    takes it.
     """
 
     request: Request
     asked: Asked
     reference: Reference
     carry: Carry
+    n_ctx: int
     keep: float | None
-
-    def n_ctx(self, resident: Resident) -> int:
-        """The tokens of its context: what the request says, else its model's layer, else all there is."""
-        longest, asked = resident.n_ctx, self.asked.options.num_ctx
-        if asked is None:
-            return context_of(self.reference.name, self.reference.layer, longest)
-        if asked > longest:
-            raise RequestError(f"Field 'options.num_ctx': this server's context is {longest} (--ctx), but got {asked}")
-        return asked
 
     def head(self, loading: float, left_out: int = 0) -> Head:
         return Head(self.asked.model, self.carry, self.request.arrived, loading, left_out)
@@ -73,7 +68,7 @@ def chat(library: Library, request: Request, reply: Reply, keep_alive: float) ->
 
 
 def generate(library: Library, request: Request, reply: Reply, keep_alive: float) -> LogLine:
-    """Answers one prompt: a conversation of one message, or with `raw` the prompt itself. An empty one is as in `chat`."""
+    """Answers one prompt: a conversation of one message, or with `raw` the prompt itself. An empty one as in `chat`."""
     asked = read_generate(request.body)
     call = _call(library, request, asked.asked, response, keep_alive)
     if not asked.prompt:
@@ -89,14 +84,25 @@ def generate(library: Library, request: Request, reply: Reply, keep_alive: float
 
 
 def _call(library: Library, request: Request, asked: Asked, carry: Carry, keep_alive: float) -> Call:
+    reference = library.resolve(asked.model)
     seconds = keep_alive if asked.keep_alive is None else asked.keep_alive
-    return Call(request, asked, library.resolve(asked.model), carry, FOR_GOOD if seconds == FOREVER else seconds)
+    n_ctx = _n_ctx(asked.options.num_ctx, reference, library.last.n_ctx)
+    return Call(request, asked, reference, carry, n_ctx, FOR_GOOD if seconds == FOREVER else seconds)
+
+
+def _n_ctx(asked: int | None, reference: Reference, longest: int) -> int:
+    """What the request says, else its model's layer, else all there is."""
+    if asked is None:
+        return context_of(reference.name, reference.layer, longest)
+    if asked > longest:
+        raise RequestError(f"Field 'options.num_ctx': this server's context is {longest} (--ctx), but got {asked}")
+    return asked
 
 
 def _conversation(call: Call, messages: tuple[Mapping[str, Any], ...], resident: Resident) -> Fitted:
     """The messages as `/v1/chat/completions` would answer them, over the model's layer, made to fit."""
     body = with_layer(call.reference.layer, {**call.asked.fields, "messages": list(messages)})
-    return fitted(body, resident, call.n_ctx(resident), call.asked.truncate)
+    return fitted(body, resident, call.n_ctx, partial(body_generation, resident=resident), call.asked.truncate)
 
 
 def _raw(call: Call, asked: Generate, resident: Resident) -> Generation:
@@ -105,7 +111,7 @@ def _raw(call: Call, asked: Generate, resident: Resident) -> Generation:
     wanted = chat_request(body)
     job = Job(resident.tokens.encode(asked.prompt), wanted.max_tokens)
     pieces = resident.text_pieces(wanted.stop, chat=False)
-    return limited(Generation(job, resident.sampler(body), pieces), call.n_ctx(resident))
+    return limited(Generation(job, resident.sampler(body), pieces), call.n_ctx)
 
 
 def _answer(library: Library, call: Call, prompted: Prompted, reply: Reply) -> LogLine:

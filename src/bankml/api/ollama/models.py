@@ -22,6 +22,7 @@ from bankml.library.modelfile import Modelfile, write_modelfile
 from bankml.library.reference import Layer, Reference, Source
 from bankml.library.residency import Library
 from bankml.model.plan import plan
+from bankml.text.vocabulary import played_pretokenizer
 
 Json = dict[str, Any]
 
@@ -84,26 +85,14 @@ def tags(library: Library, known: Known) -> Json:
 
 
 def ps(library: Library, known: Known) -> Json:
-    """The resident model, if there is one. It is never in a GPU's memory."""
-    resident, expires_at = library.resident, library.expires_at
+    """The resident model, if there is one, as it was last asked for. It is never in a GPU's memory."""
+    resident, expires_at, reference = library.resident, library.expires_at, library.asked
     if resident is None:
         return {"models": []}
-    source = resident.source
     expires = time.time_ns() + LONGEST_NS if expires_at is None else int(expires_at * 1e9)
-    return {
-        "models": [
-            {
-                "name": source.name,
-                "model": source.name,
-                "size": _size(source),
-                "digest": source.sha256,
-                "details": known.facts(source).details(),
-                "expires_at": moment(expires),
-                "size_vram": 0,
-                "context_length": resident.n_ctx,
-            }
-        ]
-    }
+    named = {name: value for name, value in _listed(reference, known).items() if name not in ("modified_at", "bankml")}
+    state = {"expires_at": moment(expires), "size_vram": 0, "context_length": resident.n_ctx}
+    return {"models": [named | state]}
 
 
 def version() -> Json:
@@ -194,9 +183,12 @@ def _facts_of(header: Header) -> Facts:
     counts: dict[str, int] = {}
     for tensor in header.tensors:
         counts[tensor.type.name] = counts.get(tensor.type.name, 0) + tensor.elements
+    reason = None
     try:
         plan(header)
-        reason = None
+        played_pretokenizer(header.metadata)
+        if not isinstance(header.metadata.get(TEMPLATE_KEY), str):
+            reason = f"{TEMPLATE_KEY} is missing, or is no text"
     except Refused as error:
         reason = error.message
     weights = max(counts, key=lambda name: counts[name], default="")
