@@ -138,7 +138,7 @@ def _load(library: Library, call: Call, reply: Reply) -> LogLine:
     """Has the model made resident, or lets go of it; answers with one object, streamed or not, as Ollama does."""
     with library.turn(reply.cancelled):
         began = time.monotonic()
-        if call.keep == 0:
+        if call.asked.keep_alive == 0:
             if library.resident_as(call.reference) is not None:
                 library.drop()
             reason = "unload"
