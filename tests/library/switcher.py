@@ -27,11 +27,15 @@ class Folders:
         return verify(folder / "tiny.gguf", folder / "tiny.gguf.FORK.json")
 
     def resolve(self, name):
+        name = name or self.startup.name
         one = self.verified[name]
         return Reference(name, Source(name, "tiny.gguf", one.sha256, one.fork_path, one.path))
 
     def references(self):
         return [self.resolve(name) for name in self.verified]
+
+    def names_of(self, source):
+        return [source.name]
 
 
 def memory_mb(key):

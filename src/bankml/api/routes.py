@@ -23,7 +23,6 @@ from bankml.engine.slot_folder import SlotFolder
 from bankml.errors import BankmlError, MethodNotAllowed, NotFound
 from bankml.library.layer import with_layer
 from bankml.library.reference import Source
-from bankml.library.registered import Registered
 from bankml.library.registry import Registry
 from bankml.library.residency import Library
 from bankml.library.resident import Resident
@@ -172,7 +171,7 @@ def build_application(
 
     slot_folder = None if slot_dir is None else SlotFolder(slot_dir)
     known = Registry(registry, Source.of(verified))
-    library = open_library(verified, n_ctx, threads, Registered(known))
+    library = open_library(verified, n_ctx, threads, known)
     library.start_reaper()
     return Application(library, slot_folder, Ollama(known, keep_alive))
 

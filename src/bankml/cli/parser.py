@@ -148,5 +148,5 @@ def _serve_commands(command: Command) -> None:
 
 def _addresses(parser: Parser) -> None:
     parser.add_argument("--listen", metavar="HOST:PORT", default=LISTEN, help=f"where to listen ({LISTEN})")
-    parser.add_argument("--ctx", metavar="N", type=int, default=CONTEXT, help=f"context in tokens ({CONTEXT})")
+    parser.add_argument("--ctx", metavar="N", type=int, help=f"context in tokens ({CONTEXT})")
     parser.add_argument("--threads", metavar="N", type=int, help="threads of the forward pass (every core; --spawn: 3)")

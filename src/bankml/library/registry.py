@@ -55,6 +55,11 @@ class Registry:
         a sha256, manifests that were edited or whose base changed."""
         return self._pins()[1] + self._derived()[1]
 
+    def references(self) -> list[Reference]:
+        """Every pin and every derived model, each once, the startup model first."""
+        pins = [Reference(source.name, source) for source in self.pins()]
+        return pins + [Reference(one.name, one.base, one.layer, one) for one in self.derived()]
+
     def names_of(self, source: Source) -> tuple[str, ...]:
         """Every name that leads to `source` now, its own first."""
         found = aliases(self._pins()[0])

@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from bankml.engine.queue import FifoLock
-from bankml.errors import NotFound
-from bankml.library.names import names, quoted
 from bankml.library.reference import Reference, Source
 from bankml.library.resident import Resident
 
@@ -29,32 +27,18 @@ REAPING_S = 1.0
 class Names(Protocol):
     """What may be asked for by name. Names are looked up, no file of a model is opened."""
 
-    @property
-    def startup(self) -> Reference:
-        """The model that is meant when none is named."""
+    def resolve(self, name: str | None) -> Reference:
+        """What `name` stands for; None is the startup model.
 
-    def resolve(self, name: str) -> Reference:
-        """Raises NotFound for a name that stands for nothing, Refused where what it stands for is not to be had."""
+        Raises RequestError for what cannot be a name, NotFound for a name that stands for nothing, Refused where what
+        it stands for is not to be had.
+        """
 
     def references(self) -> Sequence[Reference]:
         """Everything that has a name, each once, the startup model first."""
 
-
-class StartupAlone:
-    """The startup model's own names, and no others."""
-
-    def __init__(self, source: Source) -> None:
-        self.startup = Reference(source.name, source)
-
-    def resolve(self, name: str) -> Reference:
-        if name.lower() in names(self.startup.source.file):
-            return self.startup
-        raise NotFound(
-            f"Field 'model': there is no model {quoted(name)} here; this server answers as {self.startup.name!r}"
-        )
-
-    def references(self) -> Sequence[Reference]:
-        return [self.startup]
+    def names_of(self, source: Source) -> Sequence[str]:
+        """Every name that leads to `source`, its own first."""
 
 
 @dataclass(frozen=True)
@@ -77,8 +61,8 @@ class Library:
     """The models that may be asked for, of which one is resident.
 
     `resident` is None where none is, `last` the one that was resident last, of which only what was verified is left;
-    `asked` is what it was last asked for as.
-    `open` verifies a source and makes it resident. Whatever changes what is resident is called by who has the turn.
+    `asked` is what that was last asked for as. `open` verifies a source and makes it resident. Whatever changes what is
+    resident is called by who has the turn.
     """
 
     def __init__(self, known: Names, open_: Callable[[Source], Resident], resident: Resident) -> None:
@@ -86,22 +70,23 @@ class Library:
         self._open = open_
         self._queue = FifoLock()
         self._lease = Lease(FOR_GOOD)
-        self.asked: Reference = known.startup
+        self.asked = Reference(resident.source.name, resident.source)
         self.resident: Resident | None = resident
         self.last: Resident = resident
 
     # ---- names
 
-    @property
-    def startup(self) -> Reference:
-        return self._names.startup
-
     def resolve(self, name: str | None) -> Reference:
-        """What `name` stands for; no name means the startup model. Raises NotFound, Refused."""
-        return self.startup if name is None else self._names.resolve(name)
+        """What `name` stands for; no name means the startup model. Raises RequestError, NotFound, Refused."""
+        return self._names.resolve(name)
 
     def references(self) -> Sequence[Reference]:
+        """Everything that has a name, the startup model first."""
         return self._names.references()
+
+    def names_of(self, source: Source) -> Sequence[str]:
+        """Every name that leads to `source`, its own first."""
+        return self._names.names_of(source)
 
     # ---- the line
 
@@ -167,7 +152,7 @@ class Library:
         with self.turn(cancelled):
             if reference is None and self.resident is not None:
                 return self.resident
-            return self.ready(reference or self.startup)
+            return self.ready(reference or self.resolve(None))
 
     def expire(self) -> None:
         """Drops the resident model if its time is up and nobody is using it."""

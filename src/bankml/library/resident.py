@@ -1,4 +1,4 @@
-"""A model that is loaded: all that is needed to answer with it, and the names it may be asked for by."""
+"""A model that is loaded, and all that is needed to answer with it."""
 
 from __future__ import annotations
 
