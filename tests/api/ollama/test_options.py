@@ -4,6 +4,7 @@ import pytest
 
 from bankml.api.ollama.options import IGNORED, NAMES, read_options
 from bankml.errors import RequestError
+from bankml.sampling.fields import float32
 
 CLIENTS = {
     "numa", "num_ctx", "num_batch", "num_gpu", "main_gpu", "low_vram", "f16_kv", "logits_all", "vocab_only", "use_mmap",
@@ -24,7 +25,16 @@ def test_each_option_becomes_the_field_it_is():
     options = read_options(given)
     assert options.num_ctx == 512
     expected = {name: value for name, value in given.items() if name not in ("num_predict", "num_ctx")}
-    assert options.fields == expected | {"max_tokens": 9}
+    as_read = {name: float32(value) if isinstance(value, float) else value for name, value in expected.items()}
+    assert options.fields == as_read | {"max_tokens": 9}
+
+
+def test_numbers_are_read_as_on_v1():
+    """A fraction given for a whole number is cut off, a float is rounded to 32 bits."""
+    assert read_options({"top_k": 5.9, "temperature": 0.7}).fields == {"top_k": 5, "temperature": float32(0.7)}
+    with pytest.raises(RequestError) as found:
+        read_options({"repeat_last_n": -1})
+    assert found.value.message == "Field 'repeat_last_n': Value must be between 0 <= value <= 2147483647, but got -1"
 
 
 def test_every_option_of_the_clients_is_honoured_ignored_or_refused():
@@ -33,7 +43,7 @@ def test_every_option_of_the_clients_is_honoured_ignored_or_refused():
         try:
             read_options({name: ["x"] if name == "stop" else 1})
         except RequestError as error:
-            assert f"Field 'options.{name}'" in error.message
+            assert f"Field 'options.{name}'" in error.message, "an option that is honoured may be 1"
             refused.add(name)
     unsupported = {"embedding_only", "tfs_z", "mirostat", "mirostat_tau", "mirostat_eta", "penalize_newline"}
     assert refused == unsupported
@@ -60,13 +70,13 @@ def test_a_negative_number_to_predict_is_no_limit(given, limit):
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("temperature", "hot"), ("temperature", True), ("top_k", 1.5), ("top_k", 2**40), ("seed", -2), ("seed", 2**32),
-        ("num_ctx", 0), ("num_ctx", -1), ("num_predict", "x"), ("repeat_penalty", 0), ("min_keep", -1),
-        ("repeat_last_n", -1), ("stop", 5), ("stop", ""), ("stop", [""]), ("stop", [1]), ("stop", {}),
+        ("temperature", "hot"), ("temperature", True), ("top_k", 2**40), ("seed", -2), ("seed", 2**32), ("num_ctx", 0),
+        ("num_ctx", -1), ("num_predict", "x"), ("min_keep", -1), ("repeat_last_n", -1), ("stop", 5), ("stop", ""),
+        ("stop", [""]), ("stop", [1]), ("stop", {}), ("top_p", 1e300),
     ],
 )  # fmt: skip
 def test_a_value_that_cannot_be_is_refused_by_the_options_name(name, value):
-    with pytest.raises(RequestError, match=rf"Field 'options\.{name}"):
+    with pytest.raises(RequestError, match=rf"Field '(options\.)?{name}"):
         read_options({name: value})
 
 

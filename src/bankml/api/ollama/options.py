@@ -8,7 +8,8 @@ from bankml.api.chat_request import stop_strings
 from bankml.api.fields import refuse, shown
 from bankml.engine.completion import UNLIMITED
 from bankml.errors import RequestError
-from bankml.library.parameters import PARAMETERS, checked
+from bankml.library.parameters import PARAMETERS
+from bankml.sampling.fields import integer, real
 
 IGNORED = frozenset(
     {
@@ -44,7 +45,7 @@ class Options:
 def read_options(given: Mapping[str, Any]) -> Options:
     """The options of a request's body. A `null` is the same as leaving the option out.
 
-    Raises RequestError naming `options.NAME`: an option that is not honoured, or a value that cannot be.
+    Raises RequestError naming the option: one that is not honoured, or a value that cannot be.
     """
     fields: dict[str, Any] = {}
     num_ctx: int | None = None
@@ -67,10 +68,11 @@ def read_options(given: Mapping[str, Any]) -> Options:
 
 
 def _number(name: str, value: Any) -> int | float:
-    try:
-        return checked(name, value)
-    except RequestError as error:
-        raise refuse(f"options.{name}", error.message) from None
+    """The value as `/v1/chat/completions` reads it, and refused in the same words, which are llama-server's."""
+    known, given = PARAMETERS[name], {name: value}
+    if known.type is int:
+        return integer(given, name, int(known.least), int(known.most)) or 0
+    return real(given, name) or 0.0
 
 
 def _stop(given: Mapping[str, Any]) -> list[str]:
