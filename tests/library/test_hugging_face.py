@@ -10,7 +10,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from bankml.engine.completion import Job, complete
-from bankml.errors import BankmlError, FileProblem, Refused
+from bankml.errors import FileProblem, Refused
 from bankml.gate.verify import record, verify
 from bankml.gguf.header import read_header
 from bankml.library.hugging_face.convert import convert_folder
@@ -154,7 +154,7 @@ def test_what_the_folder_may_say_in_other_ways(folder, tmp_path):
     edit(folder, "config.json", "rope_parameters", yarn)
     tokenizer = json.loads((folder / "tokenizer.json").read_text())
     tokenizer["model"]["merges"] = [" ".join(pair) for pair in tokenizer["model"]["merges"]]
-    tokenizer["added_tokens"].append({"id": len(tokenizer["model"]["vocab"]) - 1, "content": "it", "special": False})
+    tokenizer["added_tokens"].append({"id": tokenizer["model"]["vocab"]["it"], "content": "it", "special": False})
     (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
     edit(folder, "tokenizer_config.json", "chat_template", None)
     (folder / "chat_template.jinja").write_text("{{ messages[0].content }}")
@@ -168,6 +168,7 @@ def test_what_the_folder_may_say_in_other_ways(folder, tmp_path):
     assert list(found["tokenizer.ggml.merges"]) == [merge.encode() for merge in tiny.MERGES]
     assert found["tokenizer.chat_template"] == "{{ messages[0].content }}"
     assert found["general.sampling.penalty_repeat"] == 1.25
+    assert found["tokenizer.ggml.token_type"][tokenizer["model"]["vocab"]["it"]] == 4
 
 
 def test_rows_that_no_token_has_are_unused_ones(folder, tmp_path):
@@ -226,15 +227,15 @@ REFUSED = [
     (
         "tokenizer.json",
         "added_tokens",
-        [{"id": 0, "content": "x"}],
-        "gives 'x' the number 0, which",
+        [{"id": 5, "content": "xy"}],
+        "gives 'xy' the number 5, which",
     ),
     ("tokenizer.json", "added_tokens", [{"id": "0", "content": "x"}], r"added_tokens\[0\]: id is '0'"),
     ("tokenizer.json", "added_tokens", ["x"], r"added_tokens\[0\]: content is missing"),
     ("tokenizer.json", "added_tokens", [{"id": 9, "content": "x", "lstrip": True}], "lstrip is true"),
     ("tokenizer_config.json", "add_bos_token", True, "add_bos_token is true"),
     ("tokenizer_config.json", "chat_template", None, "chat_template is no text"),
-    ("tokenizer_config.json", "chat_template", "{% for %}", ""),
+    ("tokenizer_config.json", "chat_template", "{% for %}", "chat template"),
     ("tokenizer_config.json", "eos_token", None, "eos_token_id is missing"),
 ]
 
@@ -244,9 +245,8 @@ def test_what_is_refused_is_named_and_nothing_is_left(folder, tmp_path, file, ke
     if file == "config.json" and key == "rope_scaling":
         edit(folder, file, "rope_parameters", None)
     edit(folder, file, key, value)
-    with pytest.raises(BankmlError, match=says) as refusal:
+    with pytest.raises(Refused, match=says):
         converted(folder, tmp_path)
-    assert isinstance(refusal.value, Refused) or key == "chat_template"
     assert os.listdir(tmp_path) == ["folder"]
 
 
@@ -344,9 +344,12 @@ def test_whatever_ends_it_leaves_nothing(folder, tmp_path, error):
 
 
 def test_an_input_that_changes_meanwhile_is_refused(folder, tmp_path):
+    size = (folder / "model.safetensors").stat().st_size
+
     def grow(count):
-        with open(folder / "model.safetensors", "ab") as file:
-            file.write(b"x")
+        if (folder / "model.safetensors").stat().st_size == size:
+            with open(folder / "model.safetensors", "ab") as file:
+                file.write(b"x")
 
     with pytest.raises(Refused, match=r"^model\.safetensors changed while it was converted: refused$"):
         convert_folder(str(folder), str(tmp_path / "out.gguf"), "model", grow)

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 
 import bankml
-from bankml.errors import Refused, UsageError
+from bankml.errors import FileProblem, Refused, UsageError
 from bankml.files import problem, replacing
 from bankml.gate.digest import sha256_file
 from bankml.gate.verify import verify
@@ -69,6 +69,8 @@ def from_path(source: str, relative_to: str) -> str | None:
 
 def _pinned(registry: Registry, path: str, bar: Bar) -> Source:
     """The pin of the GGUF at `path`, once the whole file has been found to be what it pins."""
+    if not os.path.lexists(path):
+        raise FileProblem(f"cannot read {path}: no such file or directory")
     file = os.path.basename(path)
     source = next((pin for pin in registry.pins() if pin.file == file), None)
     if source is None:
