@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import ollama
@@ -150,6 +151,15 @@ def test_python_loads_and_unloads(client):
     assert list(client.ps().models) == []
     assert client.chat(LLAMA, keep_alive=-1).done_reason == "load"
     assert client.ps().models[0].expires_at.year > 2300
+
+
+def test_a_model_whose_time_is_up_goes_by_itself(client):
+    assert client.chat(LLAMA, messages=MESSAGES, options=GREEDY, keep_alive=0.2).done
+    until = time.monotonic() + 10
+    while client.ps().models and time.monotonic() < until:
+        time.sleep(0.05)
+    assert list(client.ps().models) == []
+    assert client.chat(LLAMA, messages=MESSAGES, options=GREEDY).load_duration > 0
 
 
 def test_pythons_asynchronous_client_streams_what_the_other_gets(served, client):

@@ -80,7 +80,7 @@ class Known:
 
 
 def tags(library: Library, known: Known) -> Json:
-    """Every model that can be asked for, the one that was made resident last first."""
+    """Every model that can be asked for, the one the server started with first."""
     return {"models": [_listed(reference, known) for reference in library.references()]}
 
 
