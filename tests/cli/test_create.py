@@ -69,6 +69,7 @@ def test_the_registry_is_the_environments(run, forks, monkeypatch, capfd, tmp_pa
 
 
 def test_from_a_pinned_file(run, forks, tmp_path):
+    assert run("mario", "FROM base.gguf")[0] == 0  # a name: no such file is here
     assert run("mario", "FROM ./forks/base.gguf")[0] == 0
     assert run("mario", f"FROM {forks / 'base.gguf'}")[0] == 0
     templated(tmp_path / "other.gguf")
@@ -119,6 +120,23 @@ def test_a_folder_under_its_own_name_needs_no_manifest(run, forks, saved, tmp_pa
     assert (code, out) == (0, f"tiny.model-v2-f16 is ready: {models / 'Tiny.Model-v2-F16.gguf'}\n")
     assert sorted(os.listdir(forks)) == ["Tiny.Model-v2-F16.gguf.FORK.json", "base.gguf", "base.gguf.FORK.json"]
     assert os.listdir(models) == ["Tiny.Model-v2-F16.gguf"]
+
+
+def test_a_name_the_converted_file_shares_is_a_derived_models(run, forks, saved):
+    """tiny.model-v2 would be the short name of both files, so it is neither's."""
+    templated(forks / "Tiny.Model-v2-Q1_0.gguf")
+    pin(forks, "Tiny.Model-v2-Q1_0.gguf")
+    code, _, err = run("tiny.model-v2", f"FROM {saved}")
+    assert code == 1 and "is the name of a pinned file" in err
+    pin(forks, "other.gguf", "Tiny.Model-v2-Q2_0.gguf")
+    assert run("tiny.model-v2", f"FROM {saved}")[0] == 0
+    assert Registry(str(forks)).resolve("tiny.model-v2").source.file == "Tiny.Model-v2-F16.gguf"
+
+
+def test_a_conversion_hides_no_derived_model(run, forks, saved):
+    assert run("tiny.model-v2", "FROM base")[0] == 0
+    code, _, err = run("pirate", f"FROM {saved}")
+    assert code == 1 and f"{forks / 'tiny.model-v2.MODEL.json'} exists: move it away first" in err
 
 
 @pytest.mark.parametrize(

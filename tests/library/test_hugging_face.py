@@ -151,11 +151,14 @@ def test_what_the_folder_may_say_in_other_ways(folder, tmp_path):
     arch = read_header(converted(folder, tmp_path)).metadata["general.architecture"]
     edit(folder, "config.json", "rope_theta", None)
     yarn = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 2048, "rope_theta": 50000}
+    yarn |= {"beta_fast": 32.0, "beta_slow": 1, "attention_factor": None, "partial_rotary_factor": 1.0}
     edit(folder, "config.json", "rope_parameters", yarn)
     tokenizer = json.loads((folder / "tokenizer.json").read_text())
     tokenizer["model"]["merges"] = [" ".join(pair) for pair in tokenizer["model"]["merges"]]
     tokenizer["added_tokens"].append({"id": tokenizer["model"]["vocab"]["it"], "content": "it", "special": False})
     (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
+    again = {str(one["id"]): {"content": one["content"]} for one in tokenizer["added_tokens"]}
+    edit(folder, "tokenizer_config.json", "added_tokens_decoder", again)
     edit(folder, "tokenizer_config.json", "chat_template", None)
     (folder / "chat_template.jinja").write_text("{{ messages[0].content }}")
     edit(folder, "generation_config.json", "repetition_penalty", 1.25)
@@ -200,6 +203,10 @@ REFUSED = [
     ("config.json", "rope_scaling", {"type": "linear", "factor": 2}, "rope_scaling is of the type 'linear'"),
     ("config.json", "rope_scaling", {"type": "yarn"}, "factor is missing, not a positive number"),
     ("config.json", "rope_scaling", {"type": "yarn", "factor": 2, "beta_fast": 8}, "beta_fast is 8: not played"),
+    ("config.json", "rope_scaling", {"type": "yarn", "factor": 2, "attention_factor": 1.0}, "attention_factor is 1.0"),
+    ("config.json", "rope_scaling", {"type": "yarn", "factor": 2, "mscale": 1.0}, "mscale is 1.0: not played"),
+    ("config.json", "rope_parameters", {"full_attention": {"rope_type": "yarn"}}, "full_attention is an object: not"),
+    ("config.json", "rope_parameters", {"rope_type": "llama3"}, "rope_parameters is of the type 'llama3'"),
     ("config.json", "rope_scaling", [], "rope_scaling is a list, not an object"),
     ("config.json", "num_hidden_layers", 0, "num_hidden_layers is 0, not a whole number from 1"),
     ("config.json", "num_hidden_layers", 1 << 40, "num_hidden_layers is "),
@@ -237,13 +244,13 @@ REFUSED = [
     ("tokenizer_config.json", "chat_template", None, "chat_template is no text"),
     ("tokenizer_config.json", "chat_template", "{% for %}", "chat template"),
     ("tokenizer_config.json", "eos_token", None, "eos_token_id is missing"),
+    ("tokenizer_config.json", "added_tokens_decoder", {"0": {"content": "x"}}, "added_tokens_decoder has 'x' at '0'"),
+    ("tokenizer_config.json", "added_tokens_decoder", [], "added_tokens_decoder is a list, not an object"),
 ]
 
 
 @pytest.mark.parametrize(("file", "key", "value", "says"), REFUSED)
 def test_what_is_refused_is_named_and_nothing_is_left(folder, tmp_path, file, key, value, says):
-    if file == "config.json" and key == "rope_scaling":
-        edit(folder, file, "rope_parameters", None)
     edit(folder, file, key, value)
     with pytest.raises(Refused, match=says):
         converted(folder, tmp_path)
