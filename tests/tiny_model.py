@@ -21,7 +21,7 @@ def _spellings():
     return [*bytes_, "<end>"]
 
 
-def _entries(n_layer, context):
+def _entries(n_layer, context, n_ff):
     def count(key, value):
         return key, encode_value(ValueType.UINT32, value)
 
@@ -33,7 +33,7 @@ def _entries(n_layer, context):
         count("llama.block_count", n_layer),
         count("llama.context_length", context),
         count("llama.embedding_length", N_EMBD),
-        count("llama.feed_forward_length", N_FF),
+        count("llama.feed_forward_length", n_ff),
         count("llama.attention.head_count", HEADS),
         count("llama.attention.head_count_kv", KV_HEADS),
         count("llama.attention.key_length", HEAD_SIZE),
@@ -50,7 +50,7 @@ def _entries(n_layer, context):
     ]
 
 
-def _tensors(n_layer):
+def _tensors(n_layer, n_ff):
     width = HEADS * HEAD_SIZE
     specs = [TensorSpec("token_embd.weight", (N_EMBD, N_VOCAB), F16), TensorSpec("output_norm.weight", (N_EMBD,), F32)]
     for i in range(n_layer):
@@ -59,20 +59,20 @@ def _tensors(n_layer):
             "attn_k": (N_EMBD, KV_HEADS * HEAD_SIZE),
             "attn_v": (N_EMBD, KV_HEADS * HEAD_SIZE),
             "attn_output": (width, N_EMBD),
-            "ffn_gate": (N_EMBD, N_FF),
-            "ffn_up": (N_EMBD, N_FF),
-            "ffn_down": (N_FF, N_EMBD),
+            "ffn_gate": (N_EMBD, n_ff),
+            "ffn_up": (N_EMBD, n_ff),
+            "ffn_down": (n_ff, N_EMBD),
         }
         specs += [TensorSpec(f"blk.{i}.{name}.weight", shape, F16) for name, shape in matrices.items()]
         specs += [TensorSpec(f"blk.{i}.{name}.weight", (N_EMBD,), F32) for name in ("attn_norm", "ffn_norm")]
     return specs
 
 
-def tiny_model(folder, n_layer=2, context=8192, seed=1):
+def tiny_model(folder, n_layer=2, context=8192, seed=1, n_ff=N_FF):
     """Writes `tiny.gguf` and its record into `folder`; returns it verified."""
     rng = np.random.default_rng(seed)
-    path, specs = folder / "tiny.gguf", _tensors(n_layer)
-    with writing(path, _entries(n_layer, context), specs) as out:
+    path, specs = folder / "tiny.gguf", _tensors(n_layer, n_ff)
+    with writing(path, _entries(n_layer, context, n_ff), specs) as out:
         for spec in specs:
             if spec.type is F32:
                 out.write(np.ones(spec.shape, np.float32).tobytes())

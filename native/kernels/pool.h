@@ -11,6 +11,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "kernels/pages.h"
+
 namespace bankml {
 
 class Pool {
@@ -54,8 +56,8 @@ class Pool {
     alignas(64) std::atomic<std::uint32_t> run_{0};  // what sleepers wait on
     std::atomic<std::uint32_t> sleepers_{0};
     std::atomic<bool> stopping_{false};
-    std::vector<std::vector<float>> scratch_;
-    std::array<std::vector<float>, 3> shared_;
+    std::vector<Buffer> scratch_;
+    std::array<Buffer, 3> shared_;
     std::vector<std::thread> workers_;
 };
 

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "kernels/half.h"
 #include "kernels/kernels.h"
@@ -20,36 +21,32 @@ inline std::uint16_t block_scale(const std::uint8_t *block) {
     return h;
 }
 
+// A table's entry as the type of the function that stands in it.
+template <class Entry>
+using Function = std::remove_pointer_t<Entry>;
+using QuantizeQ8 = Function<decltype(Kernels::quantize_q8)>;
+using QuantizedRows = Function<decltype(Kernels::q1_0_rows)>;
+using QuantizedBlock = Function<decltype(Kernels::q1_0_block)>;
+using BlockScratch = Function<decltype(Kernels::q1_0_block_scratch)>;
+
 namespace portable {
-void quantize_q8(std::size_t n, const float *x, std::int8_t *q, float *d, std::int32_t *sum);
-void q1_0_rows(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8Column *columns, std::size_t n, float *y,
-               std::size_t ldy);
-void q2_0_rows(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8Column *columns, std::size_t n, float *y,
-               std::size_t ldy);
-void q1_0_block(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8Column *columns, std::size_t n, float *y,
-                std::size_t ldy, float *scratch);
-std::size_t q1_0_block_scratch(std::size_t rows, std::size_t k);
+QuantizeQ8 quantize_q8;
+QuantizedRows q1_0_rows, q2_0_rows;
+QuantizedBlock q1_0_block;
+BlockScratch q1_0_block_scratch;
 }  // namespace portable
 
 namespace avx2 {
-void quantize_q8(std::size_t n, const float *x, std::int8_t *q, float *d, std::int32_t *sum);
-void q1_0_rows(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8Column *columns, std::size_t n, float *y,
-               std::size_t ldy);
-void q2_0_rows(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8Column *columns, std::size_t n, float *y,
-               std::size_t ldy);
-void q1_0_block(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8Column *columns, std::size_t n, float *y,
-                std::size_t ldy, float *scratch);
-std::size_t q1_0_block_scratch(std::size_t rows, std::size_t k);
+QuantizeQ8 quantize_q8;
+QuantizedRows q1_0_rows, q2_0_rows;
+QuantizedBlock q1_0_block;
+BlockScratch q1_0_block_scratch;
 }  // namespace avx2
 
 namespace avx512 {
-void q1_0_rows(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8Column *columns, std::size_t n, float *y,
-               std::size_t ldy);
-void q2_0_rows(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8Column *columns, std::size_t n, float *y,
-               std::size_t ldy);
-void q1_0_block(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8Column *columns, std::size_t n, float *y,
-                std::size_t ldy, float *scratch);
-std::size_t q1_0_block_scratch(std::size_t rows, std::size_t k);
+QuantizedRows q1_0_rows, q2_0_rows;
+QuantizedBlock q1_0_block;
+BlockScratch q1_0_block_scratch;
 }  // namespace avx512
 
 }  // namespace bankml

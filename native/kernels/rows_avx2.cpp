@@ -74,18 +74,7 @@ void swiglu(std::size_t n, const float *gate, const float *up, float *y) {
     }
 }
 
-// The definition's own loop: compiled for FMA each step is one instruction.
-void rotate(const float *table, std::size_t rotated, bool neox, std::size_t heads, std::size_t head_size, float *x) {
-    const std::size_t apart = neox ? rotated / 2 : 1;
-    for (std::size_t h = 0; h < heads; ++h, x += head_size) {
-        for (std::size_t j = 0; j < rotated; j += 2) {
-            float *pair = x + (neox ? j / 2 : j);
-            const float x0 = pair[0], x1 = pair[apart], cos = table[j], sin = table[j + 1];
-            pair[0] = std::fma(x0, cos, -(x1 * sin));
-            pair[apart] = std::fma(x0, sin, x1 * cos);
-        }
-    }
-}
+#include "kernels/rotate.inc"
 
 void add(std::size_t n, float *x, const float *y) {
     std::size_t i = 0;

@@ -10,7 +10,8 @@ from bankml.api.routes import Application
 from bankml.engine.completion import Engine
 from bankml.errors import ModelChanged, RequestError
 from bankml.library.reference import Source
-from bankml.library.residency import Library, StartupAlone
+from bankml.library.registry import Registry
+from bankml.library.residency import Library
 from bankml.library.resident import Resident
 from bankml.receipt.receipt import Provenance, sha256_hex
 from tests.engine.engine_toys import ByteVocabulary, GreedySampler, ToyModel, ToyPieces, saying
@@ -61,7 +62,7 @@ def toy_resident(answer="Oslo.", model=None, sampler=lambda body, chat=True: Gre
 
 def toy_library(resident, open_=None):
     """The library of one model that is resident; `open_` opens it again."""
-    return Library(StartupAlone(resident.source), open_ or (lambda source: resident), resident)
+    return Library(Registry(None, resident.source), open_ or (lambda source: resident), resident)
 
 
 def toy_application(answer="Oslo.", **parts):

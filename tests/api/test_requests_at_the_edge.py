@@ -131,7 +131,10 @@ def test_refused_fields_are_named(field):
 def test_the_model_by_each_of_its_names():
     for name in ["toy-1m-f16", "Toy-1M-F16", "toy-1m-f16:latest", "Toy-1M-F16.gguf", "toy-1m", "toy-1m:latest"]:
         assert ask(toy_application(), body=user("Hi", model=name)).status == 200
-    for name in ["gpt-4", "", "toy", "toy-1m-f16:q4", "../toy-1m-f16"]:
+    for name in ["", "../toy-1m-f16", "org/toy-1m-f16", "toy\0"]:
+        reply = ask(toy_application(), body=user("Hi", model=name))
+        assert (reply.status, reply.error["type"]) == (400, "invalid_request_error")
+    for name in ["gpt-4", "toy", "toy-1m-f16:q4"]:
         reply = ask(toy_application(), body=user("Hi", model=name))
         assert (reply.status, reply.error["type"]) == (404, "not_found_error")
         assert repr(name) in reply.error["message"] and "toy-1m-f16" in reply.error["message"]

@@ -33,12 +33,17 @@ class Shelf:
         self.failing = None
 
     def resolve(self, name):
+        if name is None:
+            return self.startup
         if name not in self.sources:
             raise NotFound(f"there is no model {name!r} here")
         return Reference(name, self.sources[name])
 
     def references(self):
         return [self.resolve(name) for name in self.sources]
+
+    def names_of(self, source):
+        return [source.name]
 
     def open(self, source):
         if source.name == self.failing:

@@ -27,7 +27,7 @@ def completion(library: Library, request: Request, reply: Reply) -> LogLine:
 
     def prepare(resident: Resident, loading: float) -> Prepared:
         wanted = completion_constraint(asked.body)
-        generation = _generation(asked, wanted, resident)
+        generation = completion_generation(asked, wanted, resident)
         tally = Tally(resident.provenance, request.body, request.arrived)
         told = Answer(asked, generation, reference.name, resident, "" if wanted is None else wanted.grammar)
         writer: Writer = (StreamWriter if asked.stream else WholeWriter)(
@@ -38,7 +38,8 @@ def completion(library: Library, request: Request, reply: Reply) -> LogLine:
     return answer(library, reference, prepare, reply)
 
 
-def _generation(asked: CompletionRequest, wanted: Constraint | None, resident: Resident) -> Generation:
+def completion_generation(asked: CompletionRequest, wanted: Constraint | None, resident: Resident) -> Generation:
+    """What `asked` asks the resident model for. Raises RequestError for tokens, samplers, grammars that cannot be."""
     job = Job(prompt_tokens(asked.prompt, resident.tokens), asked.max_tokens, asked.cache_prompt)
     sampler = resident.sampler(asked.body, chat=False)
     if wanted is not None:

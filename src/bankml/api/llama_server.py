@@ -9,7 +9,7 @@ from bankml.api.chat_request import chat_request
 from bankml.errors import RequestError
 from bankml.library.reference import Reference
 from bankml.library.residency import Library
-from bankml.library.resident import Resident, names
+from bankml.library.resident import Resident
 
 Json = dict[str, object]
 Body = Mapping[str, Any]
@@ -38,10 +38,10 @@ def props(library: Library, resident: Resident) -> Json:
 def models(library: Library, resident: Resident) -> Json:
     """OpenAI's list of models: the resident one with llama-server's `meta`, and the others that may be asked for."""
     others = [one for one in library.references() if one.name != resident.name]
-    return {"object": "list", "data": [_resident(resident), *map(_other, others)]}
+    return {"object": "list", "data": [_resident(library, resident), *(_other(library, one) for one in others)]}
 
 
-def _resident(resident: Resident) -> Json:
+def _resident(library: Library, resident: Resident) -> Json:
     architecture = resident.metadata.get("general.architecture", "")
     meta = {
         "n_vocab": resident.tokens.n_vocab,
@@ -50,13 +50,13 @@ def _resident(resident: Resident) -> Json:
         "n_embd": resident.metadata.get(f"{architecture}.embedding_length"),
         "sha256": resident.provenance.model_sha256,
     }
-    aliases = names(resident.file)[1:]
+    aliases = library.names_of(resident.source)[1:]
     return {**_listed(resident.name, aliases, resident.verified.verified_at), "meta": meta}
 
 
-def _other(reference: Reference) -> Json:
+def _other(library: Library, reference: Reference) -> Json:
     """A model that is not in memory: of it, nothing but its record is known."""
-    aliases = names(reference.source.file)[1:] if reference.layer is None else ()
+    aliases = library.names_of(reference.source)[1:] if reference.layer is None else ()
     return {**_listed(reference.name, aliases, 0), "meta": {"sha256": reference.source.sha256}}
 
 

@@ -15,6 +15,7 @@ from bankml.api.json_in import read_object
 from bankml.api.json_out import event, written
 from bankml.api.refusals import error_object
 from bankml.api.slots import PREFIX, slot_action, slots
+from bankml.api.text_completion import text_completions
 from bankml.engine.queue import Cancelled
 from bankml.engine.slot_folder import SlotFolder
 from bankml.errors import BankmlError, MethodNotAllowed, NotFound
@@ -75,6 +76,7 @@ BOTH: Mapping[str, Mapping[str, Handler]] = {
     "/v1/models": {"GET": looking(llama_server.models)},
     "/completion": {"POST": completion},
     "/completions": {"POST": completion},
+    "/v1/completions": {"POST": text_completions},
     "/chat/completions": {"POST": chat_completions},
     "/v1/chat/completions": {"POST": chat_completions},
     "/tokenize": {"POST": working(llama_server.tokenize)},

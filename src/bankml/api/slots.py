@@ -48,7 +48,7 @@ def slot_action(folder: SlotFolder | None) -> Handler:
         if slot_id != ONLY_ID:
             raise RequestError("Invalid slot ID")
         with library.turn(reply.cancelled):
-            resident = library.resident or library.ready(library.startup)
+            resident = library.resident or library.ready(library.resolve(None))
             resident.check_unchanged()
             answer = _act(action, resident, folder, name)
         reply.whole(200, written({"id_slot": 0, **answer}))

@@ -14,7 +14,8 @@ from bankml.grammar.constraint import Constraint, constraint
 from bankml.grammar.matcher import Grammar, Matcher, VocabularyTree, vocabulary_tree
 from bankml.grammar.sampler import GrammarSampler
 from bankml.library.reference import Source
-from bankml.library.residency import Library, Names, StartupAlone
+from bankml.library.registry import Registry
+from bankml.library.residency import Library, Names
 from bankml.library.resident import Resident
 from bankml.model.model import Model
 from bankml.receipt.receipt import Provenance
@@ -79,7 +80,8 @@ def open_library(verified: Verified, n_ctx: int, threads: int | None = None, kno
     `known` are the names of all others; None: there are none. Raises what `load` raises.
     """
     resident = load(verified, n_ctx, threads)
-    return Library(known or StartupAlone(resident.source), lambda source: open_source(source, n_ctx, threads), resident)
+    names = known or Registry(None, resident.source)
+    return Library(names, lambda source: open_source(source, n_ctx, threads), resident)
 
 
 def open_source(source: Source, n_ctx: int, threads: int | None = None) -> Resident:

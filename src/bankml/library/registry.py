@@ -1,41 +1,193 @@
-"""The models that may be asked for by name: every pinned GGUF of a folder, and the models derived from them."""
+"""The models that may be asked for by name: every pinned GGUF of a folder, and the models derived from them.
 
-from dataclasses import dataclass
+What is on the disk counts at every lookup, so a new pin shows at once and a changed one is noticed. Nothing here reads
+a model file: a name gives a `Reference`, and whoever makes it resident verifies the file first.
+"""
 
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from bankml.errors import BankmlError, FileProblem, NotFound, Refused
+from bankml.library.manifest import SUFFIX, read_manifest
+from bankml.library.names import DERIVED_NAME, LATEST, aliases, checked_name, names, quoted
+from bankml.library.pins import ForkFolder, Pin, Problem, folder_problem, listed
 from bankml.library.reference import Derived, Reference, Source
 
+ENVIRONMENT = "BANKML_FORKS"
+MOST_LISTED = 20
 
-@dataclass(frozen=True)
-class Problem:
-    """A FORK.json or a manifest that was passed over, and why, in one sentence."""
 
-    file: str
-    reason: str
+def default_folder() -> str:
+    """`$BANKML_FORKS`, else ~/.local/share/bankml/forks."""
+    return os.environ.get(ENVIRONMENT) or str(Path.home() / ".local" / "share" / "bankml" / "forks")
 
 
 class Registry:
-    """Names the pins of `folder`; `folder` None: the startup model alone. Reads what is on the disk at every lookup."""
+    """Names the pins and the derived models of `folder`, after the model the server started with.
 
-    def __init__(self, folder: str | None, startup: Source) -> None:
+    `folder` None: the startup model alone, whose record is not read again. `startup` None (what `create` needs): the
+    folder alone. A model file is looked for beside the startup model, then in `folder`, then in `also`.
+    Safe to use from several threads.
+    """
+
+    def __init__(self, folder: str | None, startup: Source | None = None, also: Sequence[str] = ()) -> None:
         self.folder = folder
         self.startup = startup
+        beside = [os.path.dirname(startup.path)] if startup is not None and startup.path else []
+        self._places = [*beside, *([folder] if folder is not None else []), *also]
+        self._forks = ForkFolder()
 
     def pins(self) -> list[Source]:
-        """Every pinned GGUF, the startup model first, then by the names of the FORK.json files, in their order."""
-        return [self.startup]
+        """Every pinned GGUF, the startup model first, then by the names of the FORK.json files, in their order.
+
+        Of two that would have one name the first is it.
+        """
+        return [self._located(pin) for pin in self._pins()[0].values()]
 
     def derived(self) -> list[Derived]:
         """Every derived model that can be asked for, by name."""
-        return []
+        return self._derived()[0]
 
     def problems(self) -> list[Problem]:
-        """What lies in the folder and was passed over."""
-        return []
+        """What lies in the folder and cannot be asked for, with the reason: damaged FORK.json files, records without
+        a sha256, manifests that were edited or whose base changed."""
+        return self._pins()[1] + self._derived()[1]
+
+    def references(self) -> list[Reference]:
+        """Every pin and every derived model, each once, the startup model first."""
+        pins = [Reference(source.name, source) for source in self.pins()]
+        return pins + [Reference(one.name, one.base, one.layer, one) for one in self.derived()]
+
+    def names_of(self, source: Source) -> tuple[str, ...]:
+        """Every name that leads to `source` now, its own first."""
+        found = aliases(self._pins()[0])
+        return tuple(name for name in names(source.file) if found.get(name) == source.file)
+
+    def is_pin(self, name: str) -> bool:
+        """Whether `name` (as `checked_name` gives it) is a pinned file's, its aliases included."""
+        return name in aliases(self._pins()[0])
 
     def resolve(self, name: str | None) -> Reference:
-        """What `name` stands for; None is the startup model. Loads nothing.
+        """What `name` stands for; None is the startup model. Loads nothing; the file need not be there.
 
         Raises RequestError for what cannot be a name, NotFound for one that is no model's, Refused for a derived model
-        whose manifest was edited or whose base is not the one it was made of.
+        whose manifest was edited or whose base is not the one it was made of, and for the startup model once its
+        record is gone.
         """
-        return Reference(self.startup.name, self.startup)
+        pins, problems = self._pins()
+        if name is None:
+            if self.startup is None:
+                raise NotFound("no model is named, and there is none to start with")
+            return self._startup_reference(self.startup, pins)
+        asked = checked_name(name)
+        file = aliases(pins).get(asked)
+        if file is not None:
+            source = self._located(pins[file])
+            return Reference(source.name, source)
+        if self.startup is not None and asked in names(self.startup.file):
+            return self._startup_reference(self.startup, pins)
+        bare = asked.removesuffix(LATEST)
+        if self.folder is not None and DERIVED_NAME.fullmatch(bare):
+            path = os.path.join(self.folder, bare + SUFFIX)
+            if os.path.lexists(path):
+                derived = self._derived_at(path, pins)
+                return Reference(derived.name, derived.base, derived.layer, derived)
+        raise NotFound(f"there is no model {quoted(name)} here; {self._there_are(pins, problems)}")
+
+    def _startup_reference(self, startup: Source, pins: Mapping[str, Pin]) -> Reference:
+        pin = pins.get(startup.file)
+        if pin is None:
+            raise Refused(f"{startup.file} has no sha256 record in FORK.json: unpinned, refused")
+        return Reference(startup.name, self._located(pin))
+
+    def _there_are(self, pins: Mapping[str, Pin], problems: Sequence[Problem]) -> str:
+        found = [_name(file) for file in pins]
+        if self.folder is not None:
+            with suppress(FileProblem):  # which is among the problems
+                found += [name.removesuffix(SUFFIX) for name in listed(self.folder) if name.endswith(SUFFIX)]
+        more = f" and {len(found) - MOST_LISTED} more" if len(found) > MOST_LISTED else ""
+        there = f"there are {', '.join(found[:MOST_LISTED])}{more}" if len(found) > 1 else ""
+        there = there or (f"this server answers as {found[0]!r}" if found else "no model is pinned")
+        skipped = f" (passed over: {problems[0].file}: {problems[0].reason})" if problems else ""
+        return there + skipped
+
+    # The folder as it is now
+
+    def _pins(self) -> tuple[dict[str, Pin], list[Problem]]:
+        """The pins by their file's name, one for each name a model goes by, and what was passed over."""
+        found: list[Pin] = []
+        problems: list[Problem] = []
+        if self.startup is not None:
+            try:
+                found += self._startup_pin(self.startup)
+            except FileProblem as error:
+                problems.append(Problem(os.path.basename(self.startup.fork), error.message))
+        if self.folder is not None:
+            try:
+                pins, odd = self._forks.pins(self.folder)
+                found, problems = found + pins, problems + odd
+            except FileProblem as error:
+                problems.append(folder_problem(self.folder, error))
+        winners: dict[str, Pin] = {}
+        for pin in found:
+            winners.setdefault(_name(pin.file), pin)
+        return {pin.file: pin for pin in winners.values()}, problems
+
+    def _startup_pin(self, startup: Source) -> list[Pin]:
+        """The startup model's record as it is now; with no folder, as it was when the server started."""
+        if self.folder is None:
+            return [Pin(startup.file, startup.sha256, startup.fork)]
+        sha256 = self._forks.fork(startup.fork).pinned_sha256(startup.file)
+        return [] if sha256 is None else [Pin(startup.file, sha256, startup.fork)]
+
+    def _located(self, pin: Pin) -> Source:
+        return Source(_name(pin.file), pin.file, pin.sha256, pin.fork, self._find(pin.file))
+
+    def _find(self, file: str) -> str | None:
+        if self.startup is not None and file == self.startup.file:
+            return self.startup.path
+        for folder in self._places:
+            path = os.path.join(folder, file)
+            if os.path.isfile(path):
+                return path
+        return None
+
+    def _derived(self) -> tuple[list[Derived], list[Problem]]:
+        if self.folder is None:
+            return [], []
+        pins = self._pins()[0]
+        pinned = aliases(pins)
+        found: list[Derived] = []
+        problems: list[Problem] = []
+        try:
+            manifests = [name for name in listed(self.folder) if name.endswith(SUFFIX)]
+        except FileProblem:
+            return [], []  # the pins' problems say so
+        for name in manifests:
+            if name.removesuffix(SUFFIX) in pinned:
+                problems.append(Problem(name, f"a pinned file has the name {quoted(name.removesuffix(SUFFIX))}"))
+                continue
+            try:
+                found.append(self._derived_at(os.path.join(self.folder, name), pins))
+            except BankmlError as error:
+                problems.append(Problem(name, error.message))
+        return found, problems
+
+    def _derived_at(self, path: str, pins: Mapping[str, Pin]) -> Derived:
+        """The derived model whose manifest is at `path`, over its base as it is pinned now. Raises Refused."""
+        manifest = read_manifest(path)
+        was, pin = manifest.base, pins.get(manifest.base.file)
+        if pin is None:
+            raise Refused(f"{manifest.name} was made of {was.file}, which no FORK.json here pins any more: refused")
+        if pin.sha256 != was.sha256:
+            raise Refused(
+                f"{manifest.name} was made of {was.file} pinned to {was.sha256}, which is now pinned to {pin.sha256}: "
+                "refused"
+            )
+        return manifest.derived(self._located(pin))
+
+
+def _name(file: str) -> str:
+    return names(file)[0]

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from bankml.engine.queue import FifoLock
-from bankml.errors import NotFound
 from bankml.library.reference import Reference, Source
-from bankml.library.resident import Resident, names
+from bankml.library.resident import Resident
 
 FOR_GOOD = None
 """A model that is kept this long stays until another is asked for."""
@@ -28,31 +27,18 @@ REAPING_S = 1.0
 class Names(Protocol):
     """What may be asked for by name. Names are looked up, no file of a model is opened."""
 
-    @property
-    def startup(self) -> Reference:
-        """The model that is meant when none is named."""
+    def resolve(self, name: str | None) -> Reference:
+        """What `name` stands for; None is the startup model.
 
-    def resolve(self, name: str) -> Reference:
-        """Raises NotFound for a name that stands for nothing, Refused where what it stands for is not to be had."""
+        Raises RequestError for what cannot be a name, NotFound for a name that stands for nothing, Refused where what
+        it stands for is not to be had.
+        """
 
     def references(self) -> Sequence[Reference]:
         """Everything that has a name, each once, the startup model first."""
 
-
-class StartupAlone:
-    """The startup model's own names, and no others."""
-
-    def __init__(self, source: Source) -> None:
-        self.startup = Reference(source.name, source)
-
-    def resolve(self, name: str) -> Reference:
-        if name.lower() in names(self.startup.source.file):
-            return self.startup
-        shown = repr(name if len(name) <= 80 else name[:80] + "…")
-        raise NotFound(f"Field 'model': there is no model {shown} here; this server answers as {self.startup.name!r}")
-
-    def references(self) -> Sequence[Reference]:
-        return [self.startup]
+    def names_of(self, source: Source) -> Sequence[str]:
+        """Every name that leads to `source`, its own first."""
 
 
 @dataclass(frozen=True)
@@ -88,16 +74,17 @@ class Library:
 
     # ---- names
 
-    @property
-    def startup(self) -> Reference:
-        return self._names.startup
-
     def resolve(self, name: str | None) -> Reference:
-        """What `name` stands for; no name means the startup model. Raises NotFound, Refused."""
-        return self.startup if name is None else self._names.resolve(name)
+        """What `name` stands for; no name means the startup model. Raises RequestError, NotFound, Refused."""
+        return self._names.resolve(name)
 
     def references(self) -> Sequence[Reference]:
+        """Everything that has a name, the startup model first."""
         return self._names.references()
+
+    def names_of(self, source: Source) -> Sequence[str]:
+        """Every name that leads to `source`, its own first."""
+        return self._names.names_of(source)
 
     # ---- the line
 
@@ -162,7 +149,7 @@ class Library:
         with self.turn(cancelled):
             if reference is None and self.resident is not None:
                 return self.resident
-            return self.ready(reference or self.startup)
+            return self.ready(reference or self.resolve(None))
 
     def expire(self) -> None:
         """Drops the resident model if its time is up and nobody is using it."""

@@ -1,9 +1,7 @@
-"""A model that is loaded: all that is needed to answer with it, and the names it may be asked for by."""
+"""A model that is loaded, and all that is needed to answer with it."""
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,9 +15,6 @@ from bankml.receipt.receipt import Provenance
 
 if TYPE_CHECKING:
     from bankml.gate.verify import Verified
-
-WEIGHT_TYPE_SUFFIX = re.compile(r"[-_.](?:(?:i|t|p|pt)?q\d+(?:_\w+)?|b?f16|f32|mxfp4)$")
-"""The end of a lower-cased file stem that only says how the weights are stored: `-q1_0`, `.q4_k_m`, `-f16`."""
 
 
 class Prompt(Protocol):
@@ -120,14 +115,3 @@ class Resident:
     def close(self) -> None:
         """Lets go of the weights and of all K/V cells. Its words remain: tokenizer, template, what was verified."""
         self.engine.close()
-
-
-def names(file: str) -> tuple[str, ...]:
-    """Every name of the model in `file`, its own first: the stem, the file name, the stem without its weight type.
-
-    All are lower case, and each but the file's may carry Ollama's `:latest`.
-    """
-    stem = os.path.splitext(file)[0].lower()
-    short = WEIGHT_TYPE_SUFFIX.sub("", stem) or stem
-    bare = (stem,) if short == stem else (stem, short)
-    return (*bare, *(f"{name}:latest" for name in bare), file.lower())

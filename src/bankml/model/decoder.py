@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from bankml import _native
 from bankml.model.kv_cache import KVCache
+from bankml.model.pages import zeros
 from bankml.model.plan import Plan
 from bankml.model.weights import Weights
 
@@ -53,11 +54,11 @@ class Buffers:
 
         def rows(width: int, memory: Rows | None = None, start: int = 0) -> Rows:
             if memory is None:
-                return np.zeros((n, width), np.float32)
+                return zeros((n, width), np.float32)
             return memory[start * n : (start + width) * n].reshape(n, width)
 
         attended = plan.heads * plan.head_size
-        shared = np.zeros(n * max(plan.qkv_width + attended, 3 * plan.n_ff), np.float32)
+        shared: Rows = zeros((n * max(plan.qkv_width + attended, 3 * plan.n_ff),), np.float32)
         return cls(
             x=rows(plan.n_embd),
             normed=rows(plan.n_embd),

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bankml.errors import UsageError
+from bankml.model.pages import copied, zeros
 from bankml.model.plan import Plan
 
 Q8_0_VALUES, Q8_0_BYTES = 32, 34  # of one block: an f16 scale and 32 signed bytes
@@ -81,9 +82,8 @@ class KVCache:
 
     def __init__(self, plan: Plan, cells: int, kind: CacheType = F16) -> None:
         shape = (plan.n_layer, plan.kv_heads, cells, kind.row(plan.head_size))
-        # Zeroed pages are given by the kernel when a cell is first written, so an unused context costs nothing.
-        self._k: npt.NDArray[Any] = np.zeros(shape, kind.dtype)
-        self._v: npt.NDArray[Any] = np.zeros(shape, kind.dtype)
+        self._k: npt.NDArray[Any] = zeros(shape, kind.dtype)
+        self._v: npt.NDArray[Any] = zeros(shape, kind.dtype)
         self.layers = [(self._k[i], self._v[i]) for i in range(plan.n_layer)]
         self.cells = cells
         self.kind = kind
@@ -107,7 +107,7 @@ class KVCache:
     def save(self, n: int) -> State:
         """A copy of the first `n` cells."""
         seen = self.view(n)
-        return State(seen.k.copy(), seen.v.copy())
+        return State(copied(seen.k), copied(seen.v))
 
     def load(self, state: State, n: int | None = None) -> None:
         """Puts the first `n` cells of `state` back (all of them when None); the cells behind are as they were."""

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from bankml.errors import FileProblem, ModelChanged
 from bankml.gate.identity import FileIdentity
 from bankml.gate.verify import Verified
+from bankml.model.pages import zeros
 
 READ_SIZE = 64 << 20
 
@@ -24,7 +25,7 @@ class Weights:
         """Reads the file. Raises ModelChanged when it is not, or does not stay, the file that was verified."""
         self._data_offset = verified.header.data_offset
         self._tensors = {t.name: t for t in verified.header.tensors}
-        self._bytes = np.empty(verified.identity.size, np.uint8)
+        self._bytes = zeros((verified.identity.size,), np.uint8)
         try:
             with open(verified.path, "rb", buffering=0) as file:
                 same = FileIdentity.of(file.fileno()) == verified.identity

@@ -31,7 +31,7 @@ class Checked:
 
 
 def check(request_body: bytes, answer: bytes) -> Checked:
-    """Checks an answer of `/v1/chat/completions` or `/completion` against its request's body.
+    """Checks an answer of `/v1/chat/completions`, `/v1/completions` or `/completion` against its request's body.
 
     The answer is a JSON object or a stream of events. A receipt has `logprobs_sha256` exactly when the answer carries
     probabilities.
@@ -115,7 +115,9 @@ def texts(found: Mapping[str, object]) -> Iterable[str]:
         yield content
     choices = found.get("choices")
     for choice in choices if isinstance(choices, list) else []:
-        part = choice.get("message", choice.get("delta")) if isinstance(choice, dict) else None
-        content = part.get("content") if isinstance(part, dict) else None
+        if not isinstance(choice, dict):
+            continue
+        part = choice.get("message", choice.get("delta"))
+        content = part.get("content") if isinstance(part, dict) else choice.get("text")
         if isinstance(content, str):
             yield content

@@ -1,0 +1,124 @@
+"""`POST /v1/completions`: OpenAI's older API over a prompt as it is, as llama-server speaks it, with a receipt."""
+
+from collections.abc import Mapping
+
+from bankml.api.answering import Prepared, Receipt, Writer, answer, gone
+from bankml.api.chat_request import Unplayed, refuse_unplayed
+from bankml.api.completion import completion_generation
+from bankml.api.completion_request import read_completion
+from bankml.api.ending import stop_word_tokens
+from bankml.api.exchange import EVENT_STREAM, LogLine, Reply, Request
+from bankml.api.json_out import DONE, event, written
+from bankml.api.logprobs import Logprobs, without_stop_word
+from bankml.api.openai import Head, timings, usage
+from bankml.engine.completion import Entry, Step
+from bankml.engine.parts import TextPieces
+from bankml.engine.queue import Cancelled
+from bankml.grammar.constraint import completion_constraint
+from bankml.library.residency import Library
+from bankml.library.resident import Resident
+from bankml.receipt.check import RECEIPT_KEY
+from bankml.receipt.receipt import Tally
+
+Json = dict[str, object]
+
+KIND = "text_completion"
+
+UNPLAYED: Unplayed = {
+    "echo": ((False,), "Only no echo is supported"),
+    "best_of": ((1,), "one answer is computed"),
+    "suffix": (("",), "text is continued at its end only"),
+}
+"""OpenAI's fields that would change the answer: the values that leave it as it is, and why any other is refused."""
+
+
+def text_completions(library: Library, request: Request, reply: Reply) -> LogLine:
+    """Answers one request. What can be wrong with it is found before it stands in line for the resident model."""
+    asked = read_completion(request.body)
+    refuse_unplayed(asked.body, UNPLAYED)
+    reference = library.resolve(asked.model)
+
+    def prepare(resident: Resident, loading: float) -> Prepared:
+        generation = completion_generation(asked, completion_constraint(asked.body), resident)
+        tally = Tally(resident.provenance, request.body, request.arrived)
+        head, logprobs = Head(reference.name), Logprobs(resident.tokens.piece, tally)
+        if asked.stream:
+            writer: Writer = StreamWriter(head, logprobs, reply)
+        else:
+            writer = WholeWriter(head, logprobs, reply, generation.pieces, resident)
+        return Prepared(generation, tally, writer)
+
+    return answer(library, reference, prepare, reply)
+
+
+def _choice(text: str, logprobs: Json | None, finish: str | None) -> Json:
+    return {"text": text, "index": 0, "logprobs": logprobs, "finish_reason": finish}
+
+
+class WholeWriter:
+    """The answer as one object, when it is complete."""
+
+    def __init__(self, head: Head, logprobs: Logprobs, reply: Reply, pieces: TextPieces, resident: Resident) -> None:
+        self._head = head
+        self._logprobs = logprobs
+        self._reply = reply
+        self._pieces = pieces
+        self._resident = resident
+        self._text: list[str] = []
+        self._entries: list[Entry] = []
+
+    def begin(self, prefill: str) -> None:
+        """There is none: the prompt is not part of the answer."""
+
+    def step(self, step: Step) -> None:
+        self._text.append(step.text)
+        if step.entry is not None:
+            self._entries.append(step.entry)
+
+    def end(self, last: Step, receipt: Receipt) -> None:
+        entries = without_stop_word(self._entries, stop_word_tokens(last, self._pieces, self._resident.tokens))
+        probs: Json | None = {"content": self._logprobs.array(entries)} if entries else None
+        value = self._head.around([_choice("".join(self._text), probs, last.finish)], KIND)
+        value |= {"usage": usage(last.progress), "timings": timings(last.progress), RECEIPT_KEY: receipt()}
+        self._reply.whole(200, written(value))
+
+    def abandon(self) -> None:
+        gone(self._reply)
+
+
+class StreamWriter:
+    """The answer as server-sent events: one for every Step that released text or has an entry, then one without text
+    that has the finish reason, the usage and the timings; then the receipt, [DONE]."""
+
+    def __init__(self, head: Head, logprobs: Logprobs, reply: Reply) -> None:
+        self._head = head
+        self._logprobs = logprobs
+        self._reply = reply
+        self._started = False
+
+    def begin(self, prefill: str) -> None:
+        """There is none: the prompt is not part of the answer."""
+
+    def step(self, step: Step) -> None:
+        if not self._started:
+            self._started = True
+            self._reply.start(200, EVENT_STREAM)
+        if step.text or step.entry is not None:
+            probs: Json | None = {"content": self._logprobs.array([step.entry])} if step.entry is not None else None
+            self._send(self._head.around([_choice(step.text, probs, None)], KIND))
+
+    def end(self, last: Step, receipt: Receipt) -> None:
+        final = self._head.around([_choice("", None, last.finish)], KIND)
+        self._send(final | {"usage": usage(last.progress), "timings": timings(last.progress)})
+        self._send({RECEIPT_KEY: receipt()})
+        if not self._reply.write(DONE):
+            raise Cancelled
+        self._reply.finish()
+
+    def abandon(self) -> None:
+        if not self._started:
+            gone(self._reply)
+
+    def _send(self, value: Mapping[str, object]) -> None:
+        if not self._reply.write(event(value)):
+            raise Cancelled

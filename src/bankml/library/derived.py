@@ -1,0 +1,107 @@
+"""Derived models: made of a pinned model or of another derived one, copied, deleted. Each is one manifest."""
+
+import os
+from dataclasses import replace
+from datetime import UTC, datetime
+from hashlib import sha256
+
+from bankml.errors import FileProblem, NotFound, Refused, RequestError
+from bankml.files import problem
+from bankml.gate.guard import guard, require_model
+from bankml.library.layer import stacked
+from bankml.library.manifest import SUFFIX, Manifest, digest_of, layer_content, write_manifest
+from bankml.library.modelfile import Modelfile
+from bankml.library.names import LATEST, checked_name, derived_name, quoted
+from bankml.library.reference import Derived, Layer, Reference, Source
+from bankml.library.registry import Registry
+
+TEMPLATE_KEY = "tokenizer.chat_template"
+
+
+def create(registry: Registry, name: str, modelfile: Modelfile) -> Derived:
+    """Makes the derived model `name` of the model that FROM names, in place of an older one of that name.
+
+    The base's file must be where the registry finds it, as its chat template is looked at: a TEMPLATE must be that
+    one. Raises RequestError for a name, a Modelfile or a TEMPLATE that will not do, NotFound when there is no such
+    base, Refused when the base or its layer is not what it should be, FileProblem.
+    """
+    target = _target(registry, name)
+    if not modelfile.source:
+        raise RequestError("from is missing: the model that the new one is made of")
+    base = registry.resolve(modelfile.source)
+    template = base_template(base.source)
+    if modelfile.template is not None and modelfile.template != template:
+        raise RequestError(
+            f"the TEMPLATE is not the one in {base.source.file}: a prompt is made by the model's own chat template, "
+            "and no other is played"
+        )
+    below = base.layer or Layer(
+        template_sha256=sha256(template.encode("utf-8")).hexdigest(), base_sha256=base.source.sha256
+    )
+    return _write(target, base.source, stacked(below, modelfile))
+
+
+def copy(registry: Registry, source: str, destination: str) -> Derived:
+    """Makes `destination` of the model `source`, its layer and all, in place of an older derived model of that name.
+
+    The copy of a pinned file is a derived model with nothing in its layer. Raises as `create`.
+    """
+    target = _target(registry, destination)
+    found: Reference = registry.resolve(source)
+    if found.layer is None:
+        return create(registry, destination, Modelfile(found.name))
+    return _write(target, found.source, found.layer)
+
+
+def delete(registry: Registry, name: str) -> None:
+    """Deletes the derived model `name`, one whose manifest was damaged too. Raises NotFound, FileProblem, and
+    RequestError for a pinned file: files of weights are not deleted."""
+    asked = checked_name(name)
+    if registry.is_pin(asked):
+        raise RequestError(
+            f"{quoted(name)} is a pinned file: bankML deletes no weights; take its record out of FORK.json instead"
+        )
+    path = None if registry.folder is None else _path(registry.folder, derived_name(name))
+    if path is None or not os.path.lexists(path):
+        raise NotFound(f"there is no model {quoted(name)} to delete")
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        raise NotFound(f"there is no model {quoted(name)} to delete") from None
+    except OSError as error:
+        raise problem("delete", path, error) from error
+
+
+def base_template(source: Source) -> str:
+    """The chat template in the header of a pinned file. Raises FileProblem when the file is not found, Refused."""
+    if source.path is None:
+        raise FileProblem(f"{source.file} is pinned, but the file is not found")
+    template = require_model(guard(source.path)).metadata.get(TEMPLATE_KEY)
+    if not isinstance(template, str):
+        raise Refused(f"{source.file} has no {TEMPLATE_KEY}: a model without one answers no chat")
+    return template
+
+
+def _target(registry: Registry, name: str) -> Manifest:
+    """The manifest to be, its name and place settled."""
+    if registry.folder is None:
+        raise RequestError("this server has no registry: start it with --registry to make models")
+    bare = derived_name(name)
+    if registry.is_pin(bare) or registry.is_pin(bare + LATEST):
+        raise RequestError(f"{quoted(name)} is the name of a pinned file: a derived model needs another")
+    created_at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return Manifest(bare, created_at, Source("", "", "", "", None), Layer(), "", _path(registry.folder, bare))
+
+
+def _write(target: Manifest, base: Source, layer: Layer) -> Derived:
+    try:
+        os.makedirs(os.path.dirname(target.path), exist_ok=True)
+    except OSError as error:
+        raise problem("write", os.path.dirname(target.path), error) from error
+    manifest = replace(target, base=base, layer=layer, digest=digest_of(layer_content(layer)))
+    write_manifest(manifest)
+    return manifest.derived(base)
+
+
+def _path(folder: str, name: str) -> str:
+    return os.path.join(folder, name + SUFFIX)

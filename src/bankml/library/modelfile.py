@@ -1,0 +1,281 @@
+"""Ollama's Modelfile: its grammar, read as Ollama reads it, and written back.
+
+An instruction's name may be in any case and stands at the beginning of a line, blanks apart; a line that begins with
+`#` is a comment. A value goes to the end of its line, blanks at either end cut off. One that begins with a quote,
+three of them or one, goes on over the lines until one ends in that quote, and the quotes are cut off: there are no
+escapes. The file is UTF-8, or UTF-16 with a byte order mark.
+
+`FROM` stands once. Of `SYSTEM`, `TEMPLATE`, `REQUIRES` and a `PARAMETER` the last counts; `PARAMETER stop`, `MESSAGE`
+and `LICENSE` add up. Refused: `ADAPTER`, `DRAFT`, `RENDERER`, `PARSER`, a parameter that is not honoured here, and
+control characters, which Ollama drops. A value that is refused is named with the line its instruction stands in.
+"""
+
+import codecs
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from bankml.errors import RequestError
+from bankml.library import parameters
+from bankml.library.names import quoted
+
+MOST_BYTES = 4 << 20
+ROLES = ("system", "user", "assistant")
+REFUSED = {
+    "ADAPTER": "adapters are not played here",
+    "DRAFT": "draft models are not played here",
+    "RENDERER": "a prompt is made by the model's own chat template",
+    "PARSER": "an answer is read by the model's own chat template",
+}
+INSTRUCTIONS = ("FROM", "PARAMETER", "TEMPLATE", "SYSTEM", "MESSAGE", "LICENSE", "REQUIRES")
+
+_BLANKS = " \t"
+_LINE_END = re.compile(r"\r\n|\r|\n")
+_HEAD = re.compile(r"(?P<name>[A-Za-z]+)[ \t]?")
+_SECOND = re.compile(r"[ \t]+(?P<name>[A-Za-z0-9_]+)[ \t]?")
+_VERSION = re.compile(r"v?(0|[1-9]\d*)(\.(0|[1-9]\d*)){0,2}(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?")
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+@dataclass(frozen=True)
+class Modelfile:
+    """What a Modelfile, or the fields of /api/create, ask for. `source` is what FROM says.
+
+    None, or empty, is what is not given: the base's own stands. `parameters` are as in `reference.Layer`.
+    """
+
+    source: str
+    system: str | None = None
+    parameters: Mapping[str, int | float] = field(default_factory=dict)
+    stop: tuple[str, ...] = ()
+    messages: tuple[Mapping[str, str], ...] = ()
+    license: tuple[str, ...] = ()
+    template: str | None = None
+    requires: str | None = None
+
+
+def read_modelfile(raw: bytes) -> Modelfile:
+    """Reads a Modelfile. Raises RequestError with the line of what is wrong."""
+    if len(raw) > MOST_BYTES:
+        raise RequestError(f"the Modelfile is {len(raw)} bytes long, more than {MOST_BYTES}")
+    fields: dict[str, Any] = {"parameters": {}, "stop": [], "messages": [], "license": []}
+    for line, name, value in _instructions(_decoded(raw)):
+        try:
+            _take(fields, name, value)
+        except RequestError as error:
+            raise RequestError(f"Modelfile line {line}: {error}") from None
+    if "source" not in fields:
+        raise RequestError("the Modelfile has no FROM line")
+    values: dict[str, Any] = {key: tuple(one) if isinstance(one, list) else one for key, one in fields.items()}
+    return Modelfile(**values)
+
+
+def from_fields(body: Mapping[str, Any]) -> Modelfile:
+    """The same out of the fields of a /api/create request: `from`, `system`, `template`, `parameters`, `messages`,
+    `license` (a text or a list of them), `requires`; null is the same as left out. Other fields are the caller's.
+    Raises RequestError, naming the field."""
+    parameters_, stop = _json_parameters(body.get("parameters"))
+    license_ = body.get("license")
+    return Modelfile(
+        source=_json_text(body, "from") or "",
+        system=_json_text(body, "system"),
+        parameters=parameters_,
+        stop=stop,
+        messages=tuple(_json_message(one, i) for i, one in enumerate(_json_list(body, "messages"))),
+        license=(license_,) if isinstance(license_, str) else tuple(_json_license(_json_list(body, "license"))),
+        template=_json_text(body, "template"),
+        requires=None if _json_text(body, "requires") is None else _version(body["requires"]),
+    )
+
+
+def write_modelfile(modelfile: Modelfile) -> str:
+    """The Modelfile's text. Reading it gives `modelfile` again, unless a text in it ends a line in `\"\"\"`, for which
+    the grammar has no spelling."""
+    lines = [f"FROM {modelfile.source}"]
+    for name in ("template", "system"):
+        value = getattr(modelfile, name)
+        if value is not None:
+            lines.append(f"{name.upper()} {_spelled(value)}")
+    lines += [f"PARAMETER {name} {value}" for name, value in modelfile.parameters.items()]
+    lines += [f"PARAMETER stop {_spelled(stop)}" for stop in modelfile.stop]
+    lines += [f"MESSAGE {message['role']} {_spelled(message['content'])}" for message in modelfile.messages]
+    lines += [f"LICENSE {_spelled(license_)}" for license_ in modelfile.license]
+    if modelfile.requires is not None:
+        lines.append(f"REQUIRES {modelfile.requires}")
+    return "\n".join(lines) + "\n"
+
+
+def _decoded(raw: bytes) -> str:
+    encoding = "utf-16" if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8-sig"
+    try:
+        text = raw.decode(encoding)
+    except UnicodeDecodeError as error:
+        raise RequestError(f"the Modelfile is not {error.encoding.upper()}: byte {error.start}") from None
+    odd = _CONTROL.search(text)
+    if odd:
+        line = text.count("\n", 0, odd.start()) + 1
+        raise RequestError(f"Modelfile line {line}: it has the character {odd[0]!a} in it")
+    return text
+
+
+def _instructions(text: str) -> Iterator[tuple[int, str, str]]:
+    """Each instruction: the line it begins in, its name in upper case, and its value without the quotes.
+
+    The name of PARAMETER and MESSAGE is two words, the second as it is spelled.
+    """
+    at, line = 0, 1
+    while at < len(text):
+        end = _line_end(text, at)
+        first = text[at:end].lstrip(_BLANKS)
+        if first and not first.startswith("#"):
+            name, begin = _head(text, end - len(first), end, line)
+            value, end = _value(text, begin, line, name)
+            yield line, name, value
+        after = _after(text, end)
+        line += len(_LINE_END.findall(text, at, after))
+        at = after
+
+
+def _head(text: str, start: int, end: int, line: int) -> tuple[str, int]:
+    """The name of the instruction at `start`, and where its value begins."""
+    word = _HEAD.match(text, start, end)
+    name = word["name"].upper() if word else ""
+    if word is None or (name not in INSTRUCTIONS and name not in REFUSED):
+        raise RequestError(
+            f"Modelfile line {line}: {quoted(text[start:end])} begins with none of {', '.join(INSTRUCTIONS)}"
+        )
+    if name in ("PARAMETER", "MESSAGE"):
+        word = _SECOND.match(text, word.end("name"), end)
+        if word is None:
+            raise RequestError(f"Modelfile line {line}: {name} has no name after it")
+        name = f"{name} {word['name']}"
+    if word.end() == word.end("name"):
+        raise RequestError(f"Modelfile line {line}: {name} has no value")
+    return name, word.end()
+
+
+def _value(text: str, begin: int, line: int, head: str) -> tuple[str, int]:
+    """The value that begins at `begin`, and the end of the line it ends in."""
+    end = _line_end(text, begin)
+    given = text[begin:end].strip()
+    quote = next((quote for quote in ('"""', '"') if given.startswith(quote)), "")
+    if not quote:
+        return given, end
+    start = last = text.index(quote, begin)
+    while True:
+        close = last + len(text[last:end].rstrip())
+        if close > last and close - start >= 2 * len(quote) and text.endswith(quote, start, close):
+            return text[start + len(quote) : close - len(quote)], end
+        if end == len(text):
+            raise RequestError(f"Modelfile line {line}: the {quote} of {head} is not closed at the end of a line")
+        last = _after(text, end)
+        end = _line_end(text, last)
+
+
+def _line_end(text: str, at: int) -> int:
+    found = _LINE_END.search(text, at)
+    return found.start() if found else len(text)
+
+
+def _after(text: str, end: int) -> int:
+    found = _LINE_END.match(text, end)
+    return found.end() if found else end
+
+
+def _take(fields: dict[str, Any], name: str, value: str) -> None:
+    word, _, part = name.partition(" ")
+    if word in REFUSED:
+        raise RequestError(f"{word} is refused: {REFUSED[word]}")
+    if word == "FROM":
+        if "source" in fields:
+            raise RequestError("FROM stands here again")
+        if not value:
+            raise RequestError("FROM has no value")
+        fields["source"] = value
+    elif word == "PARAMETER" and part == "stop":
+        fields["stop"].append(parameters.checked_stop(value))
+    elif word == "PARAMETER":
+        fields["parameters"][part] = parameters.from_text(part, value)
+    elif word == "MESSAGE":
+        fields["messages"].append(_message(part, value))
+    elif word == "LICENSE":
+        fields["license"].append(value)
+    elif word == "REQUIRES":
+        fields["requires"] = _version(value)
+    else:
+        fields[word.lower()] = value
+
+
+def _message(role: str, content: str) -> dict[str, str]:
+    if role not in ROLES:
+        raise RequestError(f"the role of a MESSAGE is system, user or assistant, not {quoted(role)}")
+    return {"role": role, "content": content}
+
+
+def _version(text: str) -> str:
+    if not _VERSION.fullmatch(text):
+        raise RequestError(f"REQUIRES is a version such as 0.14.0, not {quoted(text)}")
+    return text.removeprefix("v")
+
+
+def _spelled(value: str) -> str:
+    """`value` as the grammar spells it: bare, quoted, or in triple quotes, the first that is read back the same."""
+    forms = [f'"{value}"', f'"""{value}"""']
+    if not _LINE_END.search(value):
+        forms.insert(0, value)
+    for form in forms:
+        try:
+            if _value(form, 0, 1, "") == (value, len(form)):
+                return form
+        except RequestError:
+            continue
+    return forms[-1]
+
+
+# The fields of a request
+
+
+def _json_text(body: Mapping[str, Any], name: str) -> str | None:
+    value = body.get(name)
+    if value is not None and not isinstance(value, str):
+        raise RequestError(f"{name} must be a text")
+    return value
+
+
+def _json_list(body: Mapping[str, Any], name: str) -> Sequence[Any]:
+    value = body.get(name)
+    if value is None:
+        return ()
+    if not isinstance(value, list):
+        raise RequestError(f"{name} must be a list")
+    return value
+
+
+def _json_license(values: Sequence[Any]) -> Iterator[str]:
+    for value in values:
+        if not isinstance(value, str):
+            raise RequestError("license must be a text or a list of texts")
+        yield value
+
+
+def _json_message(value: Any, index: int) -> dict[str, str]:
+    if not isinstance(value, dict) or not isinstance(value.get("content"), str):
+        raise RequestError(f"messages[{index}] must be an object with a role and a content")
+    odd = next((key for key, one in value.items() if key not in ("role", "content") and one), None)
+    if odd is not None:
+        raise RequestError(f"messages[{index}] has {quoted(odd)}: only a role and a content are kept")
+    return _message(str(value.get("role")), value["content"])
+
+
+def _json_parameters(value: Any) -> tuple[dict[str, int | float], tuple[str, ...]]:
+    if value is None:
+        return {}, ()
+    if not isinstance(value, dict):
+        raise RequestError("parameters must be an object")
+    stop = value.get("stop")
+    texts = [stop] if isinstance(stop, str) else stop if stop is not None else []
+    if not isinstance(texts, list):
+        raise RequestError("the parameter stop must be a text or a list of texts")
+    given = {name: parameters.checked(name, one) for name, one in value.items() if name != "stop"}
+    return given, tuple(parameters.checked_stop(one) for one in texts)

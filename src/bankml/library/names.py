@@ -1,0 +1,101 @@
+"""Models' names: what may be asked for, what may be made, and the names a file goes by.
+
+What a request calls a model is looked up among names, and only the name of a derived model ever becomes part of a path:
+`derived_name` lets none through that could lead out of the folder.
+"""
+
+import re
+from collections.abc import Iterable
+from pathlib import PurePath
+
+from bankml.errors import RequestError
+
+MAX_LENGTH = 255
+LATEST = ":latest"
+
+WEIGHT_TYPE_SUFFIX = re.compile(r"[-_.](?:(?:i|t|p|pt)?q\d+(?:_\w+)?|b?f16|f32|mxfp4)$")
+"""The end of a lower-cased file stem that only says how the weights are stored: `-q1_0`, `.q4_k_m`, `-f16`."""
+
+_PART = r"[a-z0-9_][a-z0-9_.-]{0,79}"
+DERIVED_NAME = re.compile(f"{_PART}(?::{_PART})?")
+"""Ollama's `model` or `model:tag`: letters, digits, `_`, `-` and `.`, each part at most 80 of them."""
+
+
+def checked_name(name: str) -> str:
+    """A name as it may be asked for, lower-cased. Raises RequestError, saying why, for one that cannot be a model's.
+
+    Refused: an empty name, one of more than 255 characters, `/` and `\\` (Ollama's `namespace/model` and
+    `registry/namespace/model`: nothing is fetched from another registry), `..`, NUL, and any character that is not
+    printable.
+    """
+    if not name:
+        raise RequestError("a model's name is empty")
+    if len(name) > MAX_LENGTH:
+        raise RequestError(f"the model name {quoted(name)} is {len(name)} characters long, more than {MAX_LENGTH}")
+    odd = next((c for c in name if not c.isprintable()), None)
+    if odd is not None:
+        raise RequestError(f"the model name {quoted(name)} has the character {odd!a} in it")
+    if "/" in name or "\\" in name:
+        raise RequestError(
+            f"the model name {quoted(name)} has a slash in it: models are named by their files or by `create`, "
+            "and none is fetched from another registry"
+        )
+    if ".." in name:
+        raise RequestError(f"the model name {quoted(name)} has '..' in it")
+    return name.lower()
+
+
+def derived_name(name: str) -> str:
+    """The name a derived model is to have, without `:latest`. Raises RequestError for one that no manifest may have."""
+    given = checked_name(name)
+    bare = given.removesuffix(LATEST)
+    if not DERIVED_NAME.fullmatch(bare):
+        raise RequestError(
+            f"the model name {quoted(name)} is not one a derived model may have: MODEL or MODEL:TAG, each of at most "
+            "80 letters, digits, '_', '-' and '.', a letter, a digit or '_' first"
+        )
+    return bare
+
+
+def names(path: str | PurePath) -> tuple[str, ...]:
+    """Every name of the model in `path`, its own first: the stem, the file name, the stem without its weight type.
+
+    All are lower case, and each but the file's may carry Ollama's `:latest`.
+    """
+    stem, short = _stem(path), short_name(path)
+    bare = (stem,) if short == stem else (stem, short)
+    return (*bare, *(f"{name}{LATEST}" for name in bare), PurePath(path).name.lower())
+
+
+def short_name(path: str | PurePath) -> str:
+    """The lower-cased stem without its weight type: `qw-tiny` of `Qw-tiny-Q1_0.gguf`."""
+    stem = _stem(path)
+    return WEIGHT_TYPE_SUFFIX.sub("", stem) or stem
+
+
+def aliases(files: Iterable[str]) -> dict[str, str]:
+    """Every name that `files` (file names, the one that goes first winning) go by together, and the file it is of.
+
+    A name without its weight type belongs to a file only while no other has it, whole or shortened.
+    """
+    found: dict[str, str] = {}
+    shortened: dict[str, list[str]] = {}
+    for file in files:
+        stem = _stem(file)
+        if stem not in found:
+            for name in (stem, stem + LATEST, file.lower()):
+                found.setdefault(name, file)
+            shortened.setdefault(short_name(file), []).append(file)
+    for short, owners in shortened.items():
+        if len(owners) == 1 and short not in found:
+            found[short] = found[short + LATEST] = owners[0]
+    return found
+
+
+def quoted(name: str) -> str:
+    """A name fit for a sentence: quoted, escaped, at most 80 characters of it."""
+    return repr(name if len(name) <= 80 else name[:80] + "…")
+
+
+def _stem(path: str | PurePath) -> str:
+    return PurePath(path).stem.lower()

@@ -1,0 +1,100 @@
+"""The PARAMETERs of a derived model by Ollama's names: types, ranges, and the request fields they become."""
+
+import math
+from dataclasses import dataclass
+
+from bankml.errors import RequestError
+from bankml.library.names import quoted
+
+INT32_MAX = 2**31 - 1
+FLOAT32_MAX = 3.4028234663852886e38
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter: `field` is its name in a /v1 request (None: `num_ctx`, which is no field of one)."""
+
+    type: type[int] | type[float]
+    field: str | None
+    least: float
+    most: float
+
+
+def _integer(field: str | None, least: int, most: int = INT32_MAX) -> Parameter:
+    return Parameter(int, field, least, most)
+
+
+def _real(field: str, least: float = -FLOAT32_MAX) -> Parameter:
+    return Parameter(float, field, least, FLOAT32_MAX)
+
+
+# Ranges are those that the sampler takes; where it moves a value into range, any value may stand here.
+PARAMETERS = {
+    "temperature": _real("temperature"),
+    "top_k": _integer("top_k", -INT32_MAX),
+    "top_p": _real("top_p"),
+    "min_p": _real("min_p"),
+    "typical_p": _real("typical_p"),
+    "min_keep": _integer("min_keep", 0),
+    "seed": _integer("seed", -1, 2**32 - 1),
+    "repeat_last_n": _integer("repeat_last_n", 0),
+    "repeat_penalty": _real("repeat_penalty", 1 / FLOAT32_MAX),
+    "presence_penalty": _real("presence_penalty"),
+    "frequency_penalty": _real("frequency_penalty"),
+    "num_predict": _integer("max_tokens", -INT32_MAX),
+    "num_ctx": _integer(None, 1),
+}
+UNLIMITED = -1
+MOST_STOPS = 1024
+
+
+def checked(name: str, value: object) -> int | float:
+    """`value` as the parameter `name` holds it. Raises RequestError naming the parameter and what it takes.
+
+    A whole number passes for an integer however it is written, as in Ollama's JSON.
+    """
+    known = PARAMETERS.get(name)
+    if known is None:
+        raise unknown(name)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise _wrong(name, known, value)
+    if known.type is int and value != int(value):
+        raise _wrong(name, known, value)
+    if not known.least <= value <= known.most:
+        raise _wrong(name, known, value)
+    return known.type(value)
+
+
+def from_text(name: str, text: str) -> int | float:
+    """As `checked`, of a value as a Modelfile spells it: `10` for an integer, `0.7` or `1e-3` for a real number."""
+    known = PARAMETERS.get(name)
+    if known is None:
+        raise unknown(name)
+    try:
+        if not text.isascii() or "_" in text:
+            raise ValueError
+        return checked(name, known.type(text))
+    except (ValueError, OverflowError):
+        raise _wrong(name, known, text) from None
+
+
+def checked_stop(value: object) -> str:
+    """One stop string. Raises RequestError."""
+    if not isinstance(value, str) or not value:
+        raise RequestError("the parameter stop is a text that is not empty")
+    return value
+
+
+def unknown(name: str) -> RequestError:
+    return RequestError(
+        f"there is no parameter {quoted(name)} that is honoured here: there are {', '.join([*PARAMETERS, 'stop'])}"
+    )
+
+
+def _wrong(name: str, known: Parameter, value: object) -> RequestError:
+    if known.type is int:
+        takes = f"a whole number from {int(known.least)} to {int(known.most)}"
+    else:
+        takes = "a number above 0" if known.least > 0 else "a number"
+    got = quoted(value) if isinstance(value, str) else str(value)[:80]
+    return RequestError(f"the parameter {name} is {takes}, not {got}")

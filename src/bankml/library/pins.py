@@ -1,0 +1,103 @@
+"""What the FORK.json files of a folder pin, read again only where a file has changed."""
+
+import os
+from dataclasses import dataclass
+
+from bankml.errors import BankmlError, FileProblem
+from bankml.files import problem
+from bankml.gate.fork import Fork, read_fork
+from bankml.gate.identity import FileIdentity
+from bankml.library.names import quoted
+
+FORK = "FORK.json"
+GGUF = ".gguf"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something in the folder that was passed over: its file's name, and why, in one sentence."""
+
+    file: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Pin:
+    """A record of a GGUF: the file's name, its sha256 (64 lower-case hex digits), and the FORK.json's path."""
+
+    file: str
+    sha256: str
+    fork: str
+
+
+class ForkFolder:
+    """The FORK.json files of one folder. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._read: dict[str, tuple[FileIdentity, Fork]] = {}
+
+    def fork(self, path: str) -> Fork:
+        """The FORK.json at `path`, as it is now. Raises FileProblem."""
+        identity = FileIdentity.of(path)
+        known = self._read.get(path)
+        if known is not None and known[0] == identity:
+            return known[1]
+        fork = read_fork(path)
+        self._read[path] = (identity, fork)
+        return fork
+
+    def pins(self, folder: str) -> tuple[list[Pin], list[Problem]]:
+        """Every pinned GGUF, by the names of the FORK.json files and then in their order, and what was passed over.
+
+        A folder that is not there has none. A FORK.json that cannot be read is passed over: one damaged file takes
+        no other model away.
+        """
+        pins: list[Pin] = []
+        problems: list[Problem] = []
+        for name in fork_names(folder):
+            path = os.path.join(folder, name)
+            try:
+                found, odd = _records(self.fork(path))
+            except BankmlError as error:
+                problems.append(Problem(name, error.message))
+                continue
+            pins += found
+            problems += [Problem(name, reason) for reason in odd]
+        return pins, problems
+
+
+def fork_names(folder: str) -> list[str]:
+    """The names of the FORK.json files in `folder`, sorted. Raises FileProblem for a folder that cannot be listed."""
+    return [name for name in listed(folder) if name == FORK or name.endswith("." + FORK)]
+
+
+def listed(folder: str) -> list[str]:
+    """The names in `folder` that are not hidden, sorted; none when it is not there. Raises FileProblem."""
+    try:
+        return sorted(name for name in os.listdir(folder) if not name.startswith("."))
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise problem("list", folder, error) from error
+
+
+def _records(fork: Fork) -> tuple[list[Pin], list[str]]:
+    pins: dict[str, Pin] = {}
+    odd: list[str] = []
+    for record in fork.records:
+        file = record.get("path")
+        if not isinstance(file, str) or not file.lower().endswith(GGUF) or file in pins:
+            continue
+        if file != os.path.basename(file) or not file.isprintable():
+            odd.append(f"it pins {quoted(file)}, which is no file's name")
+            continue
+        sha256 = fork.pinned_sha256(file)
+        if sha256 is None:
+            odd.append(f"its record of {quoted(file)} has no sha256 of 64 hex digits")
+        else:
+            pins[file] = Pin(file, sha256, fork.path)
+    return list(pins.values()), odd
+
+
+def folder_problem(folder: str, error: FileProblem) -> Problem:
+    return Problem(os.path.basename(folder.rstrip("/")) or folder, error.message)
