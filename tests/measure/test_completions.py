@@ -19,7 +19,7 @@ def test_totals_are_of_all_and_the_ring_is_of_the_last(records, kept):
     completions = Completions(kept)
     for record in records:
         completions.record(record)
-    told = json.loads(json.dumps(completions.as_json()))
+    told = json.loads(completions.written())
     assert told["ring"] == kept and told["totals"].pop("completions") == len(records)
     assert told["completions"] == [json.loads(json.dumps(record.as_json())) for record in records[-kept:]]
     for name, total in told["totals"].items():
@@ -32,7 +32,7 @@ def test_the_ring_has_256():
     completions = Completions()
     for number in range(RING + 44):
         completions.record(Record(number, "m"))
-    told = completions.as_json()
+    told = json.loads(completions.written())
     assert [record["time"] for record in told["completions"]] == list(range(44, RING + 44))
     assert told["totals"]["completions"] == 300
 

@@ -1,5 +1,6 @@
 """What is known of each completion: the last 256 of them, and the sum of all."""
 
+import json
 import threading
 from collections import deque
 from dataclasses import dataclass
@@ -93,24 +94,33 @@ def _sum(before: Number | None, more: Number | None) -> Number | None:
 
 
 class Completions:
-    """The ring and the totals. Any thread may record, and any look."""
+    """The ring and the totals. Any thread may record, and any look.
+
+    What is told is written as JSON once: many may look, while answers are being computed.
+    """
 
     def __init__(self, kept: int = RING) -> None:
         self._guard = threading.Lock()
-        self._ring: deque[Record] = deque(maxlen=kept)
+        self._kept = kept
+        self._ring: deque[bytes] = deque(maxlen=kept)
         self._totals = Totals()
+        self._written: bytes | None = None
 
     def record(self, record: Record) -> None:
+        line = _json(record.as_json())
         with self._guard:
-            self._ring.append(record)
+            self._ring.append(line)
             self._totals = self._totals.plus(record)
+            self._written = None
 
-    def as_json(self) -> dict[str, object]:
-        """As `GET /bankml/metrics` gives it, the newest completion last."""
+    def written(self) -> bytes:
+        """The JSON of `GET /bankml/metrics`, the newest completion last."""
         with self._guard:
-            records, totals = tuple(self._ring), self._totals
-        return {
-            "ring": self._ring.maxlen,
-            "totals": dict(vars(totals)),
-            "completions": [record.as_json() for record in records],
-        }
+            if self._written is None:
+                head = b'{"ring": %d, "totals": %s, "completions": [' % (self._kept, _json(vars(self._totals)))
+                self._written = head + b", ".join(self._ring) + b"]}"
+            return self._written
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value, allow_nan=False).encode()
