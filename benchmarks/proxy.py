@@ -1,6 +1,6 @@
 """What the gateway adds in front of llama-server: to /health, to a chat answered whole, and to each event of a stream.
 
-    python benchmarks/proxy.py [--requests 2000] [--streams 20] [--events 50] [--loop asyncio|uvloop]
+    python benchmarks/proxy.py [--requests 2000] [--streams 60] [--events 50] [--loop asyncio|uvloop]
 
 The engine is a stand-in that answers at once with prepared bytes, so that only the gateway is measured. Stand-in,
 gateway and this client are three processes; client connections are kept alive. Requests alternate between straight to
@@ -8,12 +8,16 @@ the stand-in and through the gateway; printed are the medians and what the gatew
 was written (one clock for all processes), its delay is that of its arrival; events come every 2 ms. The targets: at
 most 0.7 ms added to /health and to a chat, at most 0.1 ms to an event.
 
+Streams alternate with a third way, a bare relay: a Python process that receives and sends, and looks at nothing. It is
+what any process between the two costs here and now; a busy machine adds to it as it adds to the gateway.
+
 Before every answer the gateway asks the stand-in for /props, so each of these medians holds one more of the
 stand-in's answers than the direct one.
 """
 
 import argparse
 import json
+import os
 import socket
 import statistics
 import subprocess
@@ -60,6 +64,19 @@ def chat(asked, write):
     write(chunk(b""))
 print(StandIn(sys.argv[1], chat=chat).start()[1], flush=True)
 time.sleep(3600)
+"""
+BARE = """
+import select, socket, sys
+listening = socket.create_server(("127.0.0.1", 0))
+print(listening.getsockname()[1], flush=True)
+while True:
+    client, _ = listening.accept()
+    with client, socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as engine:
+        for one in (client, engine):
+            one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        other = {client: engine, engine: client}
+        while all(other[one].send(one.recv(65536)) for one in select.select([client, engine], [], [])[0]):
+            pass
 """
 HEALTH = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
 QUESTION = {"messages": [{"role": "user", "content": "Say hello."}], "max_tokens": 4}
@@ -117,12 +134,16 @@ class Client:
 
 
 def compare(name: str, direct: list[float], through: list[float], target: float) -> None:
-    here, there = (statistics.median(times) * 1000 for times in (direct, through))
-    p99 = statistics.quantiles(through, n=100)[98] * 1000
-    print(
-        f"{name:12} direct p50 {here:.3f} ms; through p50 {there:.3f} ms, p99 {p99:.3f} ms; "
-        f"added {there - here:.3f} ms (target {target})"
-    )
+    print(f"{name:8} direct p50 {median(direct):.3f} ms; through {shown(through)}; "
+          f"added {median(through) - median(direct):.3f} ms (target {target})")  # fmt: skip
+
+
+def median(times: list[float]) -> float:
+    return statistics.median(times) * 1000
+
+
+def shown(times: list[float]) -> str:
+    return f"p50 {median(times):.3f} ms, p99 {statistics.quantiles(times, n=100)[98] * 1000:.3f} ms"
 
 
 def started(stack: ExitStack, program: str, *words: str) -> int:
@@ -138,7 +159,7 @@ def started(stack: ExitStack, program: str, *words: str) -> int:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--requests", type=int, default=2000)
-    parser.add_argument("--streams", type=int, default=20)
+    parser.add_argument("--streams", type=int, default=60)
     parser.add_argument("--events", type=int, default=50)
     parser.add_argument(
         "--loop", choices=["asyncio", "default"], default="default", help="default: uvloop if installed"
@@ -156,11 +177,13 @@ def main() -> None:
                 side = number % 2
                 times[side].append(clients[side].whole(question))
             compare(name, *times, target=0.7)
-        delays: tuple[list[float], list[float]] = ([], [])
+        ways = (*clients, Client(started(stack, BARE, str(engine))))
+        delays: tuple[list[float], list[float], list[float]] = ([], [], [])
         for number in range(options.streams):
-            side = number % 2
-            delays[side].extend(clients[side].stream(post(stream=True)))
-        compare("event", *delays, target=0.1)
+            delays[number % 3].extend(ways[number % 3].stream(post(stream=True)))
+        compare("event", delays[0], delays[1], target=0.1)
+        print(f"{'':8} bare relay {shown(delays[2])}; added {median(delays[2]) - median(delays[0]):.3f} ms")
+        print("load average " + " ".join(f"{load:.1f}" for load in os.getloadavg()))
 
 
 if __name__ == "__main__":

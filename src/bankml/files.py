@@ -1,9 +1,9 @@
 """Files that appear whole or not at all."""
 
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -25,14 +25,10 @@ def replacing(path: str | os.PathLike[str], mode: int = 0o644) -> Iterator[Binar
     old file or the whole new one. A symbolic link is written through. Raises FileProblem where the system refuses.
     """
     target = Path(os.path.realpath(path))
-    try:
-        descriptor, name = tempfile.mkstemp(prefix=f".{target.name[:100]}.", suffix=".part", dir=target.parent)
-    except OSError as error:
-        raise problem("write", path, error) from error
-    temporary = Path(name)
-    try:
+    temporary = target.parent / f".{target.name[:100]}.{os.urandom(8).hex()}.part"
+    try:  # around its making too: a signal may come in between
         try:
-            with os.fdopen(descriptor, "wb") as out:
+            with open(temporary, "xb", opener=partial(os.open, mode=0o600)) as out:
                 yield out
                 out.flush()
                 os.fchmod(out.fileno(), mode)

@@ -8,6 +8,7 @@ from types import ModuleType
 import pytest
 
 from bankml.cli import main
+from bankml.cli.parser import build_parser
 from bankml.errors import Refused
 from tests.attacks.build import ARCH, gguf, tensor
 
@@ -96,3 +97,44 @@ def test_nothing_is_served_that_is_not_pinned_or_not_played(house, tmp_path, cap
     (tmp_path / "m.gguf").write_bytes(GOOD[:-1] + b"x")
     assert main(["serve", "m.gguf", "--native"]) == 2
     assert f"!= pinned {HEX}: refused" in capfd.readouterr().err and house == {}
+
+
+MODES = {"--native": ["--native"], "--spawn": ["--spawn", "/bin/true"], "--upstream alone": ["--upstream=127.0.0.1:7"]}
+ALL = tuple(MODES)
+STARTED_HERE = ("--native", "--spawn")
+OPTIONS = {  # a value that can be given, and the modes in which it has an effect
+    "--fork": ("m.gguf.FORK.json", ALL),
+    "--listen": ("127.0.0.1:8", ALL),
+    "--upstream": ("127.0.0.1:9", ALL),
+    "--ctx": ("4096", STARTED_HERE),
+    "--threads": ("2", STARTED_HERE),
+    "--slot-dir": (".", STARTED_HERE),
+    "--spec-ngram": (None, ("--spawn",)),
+    "--engine-log": ("log", ("--spawn",)),
+}
+
+
+def test_every_option_of_serve_is_in_the_table():
+    said = build_parser().parse_args(["serve", "m.gguf"])
+    known = {name.removeprefix("--").replace("-", "_") for name in OPTIONS}
+    assert set(vars(said)) - known == {"module", "function", "file", "native", "spawn"}, "which modes is it for?"
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("option", OPTIONS)
+def test_an_option_without_effect_is_refused(house, monkeypatch, capfd, option, mode):
+    monkeypatch.setattr("bankml.cli.proxy.run_in_front", lambda *_: 0)
+    value, modes = OPTIONS[option]
+    code = main(["serve", "m.gguf", *MODES[mode], option, *([] if value is None else [value])])
+    error = capfd.readouterr().err
+    if mode in modes:
+        assert code == 0, error
+    else:
+        assert code == 1 and house == {}, "nothing was begun"
+        assert error == f"error: {option} has no effect with {mode}: it is for {' and '.join(modes)}\n"
+
+
+@pytest.mark.parametrize("option", ["--ctx", "--threads"])
+def test_a_zero_is_given_too(house, capfd, option):
+    assert main(["serve", "m.gguf", "--upstream", "127.0.0.1:7", option, "0"]) == 1
+    assert f"{option} has no effect" in capfd.readouterr().err

@@ -15,6 +15,7 @@ import pytest
 from bankml.api.exchange import LogLine
 from bankml.gateway import server
 from bankml.gateway.limits import Limits
+from tests.gateway.front import in_front, native
 
 LOOPS = [
     "asyncio",
@@ -175,6 +176,13 @@ def serving(event_loop_kind):
 def served():
     """One server with the ordinary limits for a module's tests."""
     with running() as served:
+        yield served
+
+
+@pytest.fixture(scope="module", params=[in_front, native])
+def answering(request, tmp_path_factory):
+    """A server that answers chats, as a `front.Served`: in front of a stand-in, then bankML's own."""
+    with request.param(tmp_path_factory.mktemp("answering")) as served:
         yield served
 
 

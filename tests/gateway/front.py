@@ -1,9 +1,16 @@
-"""A verified file, a stand-in for llama-server that serves it, and a gateway in front, over real sockets."""
+"""Servers for tests, over real sockets: a gateway in front of a stand-in for llama-server, and a native one.
 
+The fixture `answering` is both, one after the other.
+"""
+
+import contextlib
 import io
 import os
 import socket
+import subprocess
+import sys
 import threading
+import time
 from types import SimpleNamespace
 
 from bankml.api.measured import Measured
@@ -15,9 +22,9 @@ from bankml.gateway.proxy import Proxy
 from bankml.gateway.upstream import Upstream
 from bankml.gateway.vouch import Vouch
 from bankml.measure.usage import Watched
-from tests.gateway.standin import (
-    StandIn,
-)
+from tests.end_to_end.servers import free_port, waiting
+from tests.gateway.standin import StandIn
+from tests.tiny_model import tiny_model
 
 BODY = b'{"messages":[{"role":"user","content":"Say hello."}], "max_tokens":4}'
 STREAMED = b'{"messages":[{"role":"user","content":"Say hello."}], "stream":true}'
@@ -100,3 +107,47 @@ def read_answer(client):
         body += reading.read(size)
         assert reading.readline() == b"\r\n"
     return status, headers, body
+
+
+class Served:
+    """A server's port and its log."""
+
+    def __init__(self, port, log):
+        self.port = port
+        self._log = log
+        self._seen = 0
+
+    def url(self, path, host="127.0.0.1"):
+        return f"http://{host}:{self.port}{path}"
+
+    def news(self, count):
+        """The log's next `count` lines, without times: method, path, status."""
+        until = time.monotonic() + 10
+        while len(lines := self._requests()) < self._seen + count and time.monotonic() < until:
+            time.sleep(0.01)
+        new, self._seen = lines[self._seen :], len(lines)
+        return [" ".join(line.split()[2:5]) for line in new]
+
+    def _requests(self):
+        return [line for line in self._log().splitlines() if " gateway " in line and "/favicon.ico" not in line]
+
+
+@contextlib.contextmanager
+def in_front(folder):
+    with House(folder / "m.gguf") as house:
+        yield Served(house.port, house.log.getvalue)
+
+
+@contextlib.contextmanager
+def native(folder):
+    model, log, ports = tiny_model(folder).path, folder / "log", (free_port(), free_port())
+    addresses = [f"--{name}=127.0.0.1:{port}" for name, port in zip(("listen", "upstream"), ports, strict=True)]
+    words = [sys.executable, "-m", "bankml", "serve", model, "--native", "--ctx=256", "--threads=1", *addresses]
+    with open(log, "wb") as out, subprocess.Popen(words, stderr=out) as process:
+        try:
+            waiting(ports[0], process)
+            served = Served(ports[0], log.read_text)
+            served.news(1)
+            yield served
+        finally:
+            process.terminate()

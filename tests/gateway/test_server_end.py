@@ -16,6 +16,7 @@ from bankml.gateway.server import serve
 PROGRAM = textwrap.dedent("""
     import atexit, sys, time
     from bankml.api.exchange import LogLine
+    from bankml.gateway.limits import Limits
     from bankml.gateway.server import serve
 
     class Application:
@@ -38,7 +39,8 @@ PROGRAM = textwrap.dedent("""
         print(listening.gateway[1], listening.engine[1], flush=True)
 
     atexit.register(print, "the interpreter ended")
-    sys.exit(serve(Application(), ("127.0.0.1", 0), ("127.0.0.1", 0), ready=ready))
+    limits = Limits(grace=1.5)
+    sys.exit(serve(Application(), ("127.0.0.1", 0), ("127.0.0.1", 0), limits=limits, ready=ready))
 """)
 
 
@@ -95,7 +97,7 @@ def test_signals_end_it_while_answers_run(process, number):
 def test_a_worker_that_cannot_be_stopped_holds_nothing(process):
     stuck = process.ask("/stuck")
     time.sleep(0.2)
-    errors = process.end(signal.SIGTERM, 5.0)
+    errors = process.end(signal.SIGTERM, 4.0)
     assert "1 unfinished answers were abandoned" in errors and "Traceback" not in errors
     assert process.output == "", "threads in native code would have been unwound"
     with pytest.raises(ConnectionResetError):

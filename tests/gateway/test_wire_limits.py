@@ -182,6 +182,19 @@ def test_a_body_may_drip_but_not_pause(serving, read):
         assert status(read(other)) == 408
 
 
+def test_a_body_may_not_drip_for_ever(serving, read):
+    with serving(Limits(body_pause=0.4, body_time=0.8)) as served, served.connect() as client:
+        begun = time.monotonic()
+        client.sendall(b"POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n")
+        client.sendall(b"Content-Length: 100\r\n\r\n")
+        while time.monotonic() - begun < 0.7:
+            client.sendall(b"1")
+            time.sleep(0.05)
+        answer = read(client)
+        assert status(answer) == 408 and b"the body took longer than 0.8 s" in answer
+        assert time.monotonic() - begun > 0.7
+
+
 def test_a_client_that_reads_nothing_is_dropped(serving):
     with serving(SHORT) as served, served.connect() as client:
         begun = time.monotonic()

@@ -155,6 +155,18 @@ def test_idle_and_head_after_the_first_request():
     assert (connection.state, connection.deadline) == (State.HEAD, 75.0)
 
 
+def test_a_body_that_drips_has_five_minutes():
+    connection = Connection("gateway", LIMITS, 0.0)
+    head = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n"
+    connection.received(head, 2.0)
+    for second in range(20, 300, 20):
+        assert connection.received(b"x", float(second)) == []
+        assert connection.deadline == min(second + 30.0, 302.0)
+    assert connection.received(b"x", 301.0) == [] and connection.deadline == 302.0
+    actions = connection.expired(302.0, unsent=False)
+    assert b"HTTP/1.1 408 " in actions[0].data and b"the body took longer than 300 s" in actions[0].data
+
+
 def test_lingering_is_not_counted_while_bytes_are_unsent():
     connection = Connection("gateway", LIMITS, 0.0)
     connection.received(BAD, 1.0)

@@ -14,6 +14,7 @@ from types import FrameType
 
 from bankml.cli.output import complain
 from bankml.cli.parser import build_parser
+from bankml.cli.streams import open_closed_streams
 from bankml.errors import BankmlError
 
 PREFIXES = {1: "error", 2: "refuse", 3: "need_more"}
@@ -23,6 +24,7 @@ INTERRUPTED = 130
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command; returns its exit code. Whatever goes wrong is one line on stderr."""
     try:
+        open_closed_streams()
         with _terminable():
             return _run(argv)
     except BankmlError as error:

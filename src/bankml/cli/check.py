@@ -1,10 +1,10 @@
 """`bankml check`: does the receipt in an answer fit the request that was sent and the text that came?"""
 
 import os
-import sys
 from argparse import Namespace
 
 from bankml.cli.output import file_bar, say
+from bankml.cli.streams import read_stdin
 from bankml.errors import Refused, UsageError
 from bankml.files import problem
 
@@ -32,7 +32,7 @@ def check(arguments: Namespace) -> int:
 
 def _read(path: str) -> bytes:
     if path == STDIN:
-        return sys.stdin.buffer.read()
+        return read_stdin()
     try:
         with open(path, "rb") as file:
             return file.read()

@@ -1,10 +1,10 @@
 """`bankml convert | tokenize | chat-template`."""
 
 import json
-import sys
 from argparse import Namespace
 
-from bankml.cli.output import about, file_bar, say
+from bankml.cli.output import about, file_bar, say, write
+from bankml.cli.streams import read_stdin
 from bankml.errors import Refused, RequestError, UsageError
 
 TEMPLATE_KEY = "tokenizer.chat_template"
@@ -31,10 +31,10 @@ def tokenize(arguments: Namespace) -> int:
     with about(arguments.file):
         tokenizer = Tokenizer.from_header(header)
     try:
-        text = sys.stdin.buffer.read().decode()
+        text = read_stdin().decode()
     except UnicodeDecodeError as error:
         raise UsageError(f"the text on stdin is not UTF-8 (byte {error.start})") from error
-    print(json.dumps(tokenizer.encode(text, parse_special=not arguments.no_special)), flush=True)
+    say(json.dumps(tokenizer.encode(text, parse_special=not arguments.no_special)))
     return 0
 
 
@@ -55,10 +55,10 @@ def chat_template(arguments: Namespace) -> int:
             raise Refused(f"{TEMPLATE_KEY} is {'missing' if source is None else describe(source)}: no chat template")
         template = ChatTemplate(source, tokenizer.bos_text, tokenizer.eos_text)
     try:
-        prompt = template.prompt(conversation(_request(sys.stdin.buffer.read()))).text
+        prompt = template.prompt(conversation(_request(read_stdin()))).text
     except RequestError as error:
         raise UsageError(error.message) from error
-    sys.stdout.buffer.write(prompt.encode())
+    write(prompt.encode())
     return 0
 
 

@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TextIO
 
 from bankml.errors import Refused
@@ -18,13 +18,35 @@ def one_line(text: str) -> str:
 
 
 def say(text: str) -> None:
-    """One line on stdout."""
-    _print(sys.stdout, text)
+    """One line on stdout. Raises as `write`."""
+    with _stdout():
+        _print(sys.stdout, text)
+
+
+def write(data: bytes) -> None:
+    """Bytes on stdout, as they are. Raises FileProblem where they cannot be written, BrokenPipeError where nobody reads
+    any more."""
+    with _stdout():
+        sys.stdout.buffer.write(data)
+        sys.stdout.flush()
+
+
+@contextmanager
+def _stdout() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        from bankml.files import problem
+
+        raise problem("write", "stdout", error) from error
 
 
 def note(text: str) -> None:
-    """One line on stderr: progress, not an error."""
-    _print(sys.stderr, text)
+    """One line on stderr: progress, not an error. Where it cannot be written there is nobody to tell."""
+    with suppress(OSError, ValueError):
+        _print(sys.stderr, text)
 
 
 def _print(stream: TextIO, text: str) -> None:

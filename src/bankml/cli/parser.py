@@ -86,6 +86,14 @@ def _model_commands(command: Command) -> None:
     tokenize.add_argument("file", metavar="MODEL")
     tokenize.add_argument("--no-special", action="store_true", help="read special tokens as plain text")
 
+    create = command("create", "create", "make a model of another by a Modelfile", "create mario -f Modelfile")
+    create.add_argument("name", metavar="NAME", help="its name: MODEL or MODEL:TAG")
+    create.add_argument("-f", "--file", metavar="MODELFILE", required=True, help="what it is made of, and how")
+    create.add_argument(
+        "--registry", metavar="DIR", help="the folder of records ($BANKML_FORKS, else ~/.local/share/bankml/forks)"
+    )
+    create.add_argument("--models", metavar="DIR", help="where a converted model file goes (default: the registry)")
+
     template = command(
         "chat-template",
         "models",
@@ -127,5 +135,5 @@ def _serve_commands(command: Command) -> None:
 
 def _addresses(parser: Parser) -> None:
     parser.add_argument("--listen", metavar="HOST:PORT", default=LISTEN, help=f"where to listen ({LISTEN})")
-    parser.add_argument("--ctx", metavar="N", type=int, default=CONTEXT, help=f"context in tokens ({CONTEXT})")
+    parser.add_argument("--ctx", metavar="N", type=int, help=f"context in tokens ({CONTEXT})")
     parser.add_argument("--threads", metavar="N", type=int, help="threads of the forward pass (every core; --spawn: 3)")

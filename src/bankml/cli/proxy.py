@@ -21,20 +21,28 @@ UPSTREAM_WITHIN = 10.0
 """Seconds for a llama-server that was started by someone else to answer."""
 
 
+# Who has a use for the options that some mode has none for; all other options are every mode's.
+USED_BY = {
+    "ctx": ("--native", "--spawn"),
+    "threads": ("--native", "--spawn"),
+    "slot_dir": ("--native", "--spawn"),
+    "spec_ngram": ("--spawn",),
+    "engine_log": ("--spawn",),
+}
+
+
 def check_options(arguments: Namespace) -> None:
-    """Raises UsageError for options that do not go together."""
+    """Raises UsageError for options that do not go together, and for one that would have no effect."""
     if arguments.native and arguments.spawn is not None:
         raise UsageError("--native and --spawn are two ways to answer: give one of them")
     if not arguments.native and arguments.spawn is None and arguments.upstream is None:
         raise UsageError("say what answers: --native, --spawn LLAMA_SERVER, or --upstream HOST:PORT of a running one")
-    if arguments.spawn is None:
-        options = ("spec_ngram", "engine_log") if arguments.native else ("spec_ngram", "engine_log", "slot_dir")
-        for option in options:
-            if getattr(arguments, option):
-                name = "--" + option.replace("_", "-")
-                raise UsageError(f"{name} is for the llama-server that --spawn starts: give --spawn with it")
-        if not arguments.native and arguments.threads is not None:
-            raise UsageError("--threads is for an engine that is started here: the running one has its own")
+    mode = "--native" if arguments.native else "--spawn" if arguments.spawn is not None else "--upstream alone"
+    for option, users in USED_BY.items():
+        given = getattr(arguments, option)
+        if given is not None and given is not False and mode not in users:
+            name = "--" + option.replace("_", "-")
+            raise UsageError(f"{name} has no effect with {mode}: it is for {' and '.join(users)}")
 
 
 def run_in_front(

@@ -6,7 +6,7 @@ from argparse import Namespace
 from typing import TYPE_CHECKING, NoReturn
 
 from bankml.cli.output import about, file_bar, note, say
-from bankml.cli.parser import UPSTREAM
+from bankml.cli.parser import CONTEXT, UPSTREAM
 from bankml.cli.proxy import check_options
 from bankml.errors import UsageError
 
@@ -93,6 +93,8 @@ def _announce(verified: "Verified", listen: Address, engine: Address) -> None:
 
 def _checked(arguments: Namespace) -> tuple[Address, Address]:
     """The two addresses, once every number of the command line is in its range."""
+    if arguments.ctx is None:  # only now: whether it was given matters to `check_options`
+        arguments.ctx = CONTEXT
     _in_range("--ctx", arguments.ctx, MAX_CONTEXT)
     if arguments.threads is not None:
         _in_range("--threads", arguments.threads, MAX_THREADS)
@@ -100,9 +102,15 @@ def _checked(arguments: Namespace) -> tuple[Address, Address]:
     engine = parse_address("--upstream", arguments.upstream or UPSTREAM)
     if arguments.slot_dir is not None and not os.path.isdir(arguments.slot_dir):
         raise UsageError(f"--slot-dir {arguments.slot_dir} is not a folder")
-    if listen == engine:
-        raise UsageError(f"--listen and --upstream are both {shown_address(listen)}: give them different ports")
+    if _same(listen, engine):
+        raise UsageError(f"--listen and --upstream are both {shown_address(engine)}: give them different ports")
     return listen, engine
+
+
+def _same(one: Address, other: Address) -> bool:
+    """Whether both are one place: localhost is 127.0.0.1."""
+    first, second = ((host.replace("localhost", "127.0.0.1"), port) for host, port in (one, other))
+    return first == second
 
 
 def _in_range(option: str, value: int, most: int) -> None:

@@ -9,6 +9,7 @@
     head           30 s         a whole head, from its first byte                 Apache 20-40 s, nginx 60 s
     idle           30 s         a connection kept alive, until the next head      Apache 5 s, nginx 75 s
     body_pause     30 s         between two parts of a body                       nginx 60 s
+    body_time      300 s        a whole body, however steadily it drips           Apache 20 s and 500 B/s, nginx none
     write_pause    120 s        between two bytes the client takes                nginx 60 s
     drain          0.2 s        reading from a client that will get 503           the loopback rules
     linger         10 s         reading on after the last answer's last byte      nginx lingering_time 30 s, Apache 2 s
@@ -44,6 +45,7 @@ class Limits:
     head: float = 30.0
     idle: float = 30.0
     body_pause: float = 30.0
+    body_time: float = 300.0
     write_pause: float = 120.0
     drain: float = 0.2
     linger: float = 10.0

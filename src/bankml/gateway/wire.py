@@ -4,6 +4,7 @@
     IDLE      the first byte of a head            head, idle later     close           close
     HEAD      the rest of a head                  head                 408             400
     BODY      the announced bytes of a body       body_pause, renewed  408             400
+                                                  within body_time
     ANSWER    the application's answer            -                    -               the answer still goes out
     ANSWERED  leave to look at the next request   -                    -               what was pipelined is answered
     LINGER    the client's end; bytes discarded   linger               abort           close
@@ -115,6 +116,7 @@ class Connection:
         self._kept = bytearray()
         self._kept_since = now
         self._arrived = now
+        self._body_due = now
         self._begin_message()
 
     def _begin_message(self) -> None:
@@ -171,7 +173,10 @@ class Connection:
         if self.state is State.HEAD:
             return self._refuse(RequestTimeout(f"the request's head took longer than {self._limits.head:g} s"), now)
         if self.state is State.BODY:
-            return self._refuse(RequestTimeout(f"no byte of the body came for {self._limits.body_pause:g} s"), now)
+            what = f"no byte of the body came for {self._limits.body_pause:g} s"
+            if now >= self._body_due:
+                what = f"the body took longer than {self._limits.body_time:g} s"
+            return self._refuse(RequestTimeout(what), now)
         return []
 
     def stop(self, now: float) -> list[Action]:
@@ -251,6 +256,7 @@ class Connection:
         rules.check(rules.BEFORE_PARSING, self._head, self._limits)
         self._parse()
         rules.check(rules.AFTER_PARSING, self._head, self._limits)
+        self._body_due = now + self._limits.body_time
         actions = self._read_body(rest, now)
         if not actions and self._h11.they_are_waiting_for_100_continue:
             go_on = h11.InformationalResponse(status_code=100, headers=[], reason=b"Continue")
@@ -336,6 +342,8 @@ class Connection:
             return
         name = "drain" if self._stopping and state is State.LINGER else _DEADLINES.get(state)
         self.deadline = None if name is None else now + getattr(self._limits, name)
+        if state is State.BODY and self.deadline is not None:
+            self.deadline = min(self.deadline, self._body_due)
 
 
 def _response(status: int, content_type: str, headers: Headers, length: int | None, closing: bool) -> h11.Response:

@@ -82,13 +82,20 @@ def base_template(source: Source) -> str:
     return template
 
 
+def check_free(registry: Registry, name: str) -> str:
+    """The name a derived model is to have, as its manifest has it. Raises RequestError for one that it may not have, or
+    that is a pinned file's: a pin is never hidden."""
+    bare = derived_name(name)
+    if registry.is_pin(bare) or registry.is_pin(bare + LATEST):
+        raise RequestError(f"{quoted(name)} is the name of a pinned file: a derived model needs another")
+    return bare
+
+
 def _target(registry: Registry, name: str) -> Manifest:
     """The manifest to be, its name and place settled."""
     if registry.folder is None:
         raise RequestError("this server has no registry: start it with --registry to make models")
-    bare = derived_name(name)
-    if registry.is_pin(bare) or registry.is_pin(bare + LATEST):
-        raise RequestError(f"{quoted(name)} is the name of a pinned file: a derived model needs another")
+    bare = check_free(registry, name)
     created_at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     return Manifest(bare, created_at, Source("", "", "", "", None), Layer(), "", _path(registry.folder, bare))
 
