@@ -109,22 +109,18 @@ class Measured:
 
 def _record(timing: Timing, prompt: int | None, cached: int | None, completion: int | None) -> Record:
     return Record(
-        time=round(time.time(), 3),
+        time=time.time(),
         model=timing.model,
         prompt_tokens=prompt,
         cached_tokens=cached,
         completion_tokens=completion,
-        prompt_ms=_ms(timing.prompt_ms),
+        prompt_ms=timing.prompt_ms,
         ttft_ms=timing.ttft_ms,
-        eval_ms=_ms(timing.eval_ms),
+        eval_ms=timing.eval_ms,
         finish=timing.finish,
-        grammar_ms=_ms(timing.grammar_ms),
+        grammar_ms=timing.grammar_ms,
         resampled=timing.resampled,
         energy_j=timing.energy_j,
         request_sha256=timing.request_sha256,
         response_sha256=timing.response_sha256,
     )
-
-
-def _ms(milliseconds: float | None) -> float | None:
-    return None if milliseconds is None else round(milliseconds, 3)

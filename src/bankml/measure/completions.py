@@ -48,10 +48,10 @@ class Record:
         return rate((self.completion_tokens or 0) - 1, self.eval_ms)
 
     def as_json(self) -> dict[str, object]:
-        return vars(self) | {
-            "prompt_per_second": self.prompt_per_second,
-            "predicted_per_second": self.predicted_per_second,
-        }
+        """Milliseconds with three places; the rates are computed before that."""
+        times = {name: _rounded(getattr(self, name)) for name in ("time", "prompt_ms", "eval_ms", "grammar_ms")}
+        rates = {"prompt_per_second": self.prompt_per_second, "predicted_per_second": self.predicted_per_second}
+        return vars(self) | times | rates
 
 
 @dataclass(frozen=True)
@@ -85,6 +85,10 @@ class Totals:
 def rate(count: int, ms: float | None) -> float | None:
     """`count` in a second; None when it or the time is none."""
     return count * 1000 / ms if count > 0 and ms is not None and ms > 0 else None
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 3)
 
 
 def _sum(before: Number | None, more: Number | None) -> Number | None:
