@@ -1,5 +1,6 @@
 """The page, in a real browser: it asks, stops, checks the receipts, needs no other file and sends nothing elsewhere."""
 
+import json
 import re
 import struct
 from itertools import product
@@ -261,6 +262,30 @@ def test_in_front_of_llama_server_it_checks_and_says_that_nothing_is_measured(ch
         assert "llama-server's answers are not measured" in page.text
         assert "the arithmetic is llama-server's" in page.text
         page.wait_for("document.querySelectorAll('#answers summary .mark.good').length === 1")
+        assert page.complaints == []
+
+
+def test_models_that_are_not_in_memory_or_not_found_are_told_apart(chromium):
+    models = [
+        {"name": "toy-1m-f16", "file": "Toy-1M-F16.gguf", "sha256": "1" * 64, "found": True},
+        {"name": "poet", "base": "toy-1m-f16", "file": "Toy-1M-F16.gguf", "sha256": "1" * 64, "found": True},
+        {"name": "away", "file": "away.gguf", "sha256": "2" * 64, "found": False},
+    ]
+    told = json.dumps({"resident": None, "models": models})
+    script = f"""
+        const real = window.fetch;
+        window.fetch = async (path, options) => {{
+            const answer = await real(path, options);
+            return path === '/bankml' ? Response.json({{...await answer.json(), ...{told}}}) : answer;
+        }};
+    """
+    with House() as house, chromium.page() as tab:
+        tab.call("Page.addScriptToEvaluateOnNewDocument", source=script)
+        page = opened(tab, house.url)
+        rows = page.run("return [...models.children].map(row => row.innerText.split(/\\n+/).slice(0, 2))")
+        assert rows == [["toy-1m-f16", "1" * 64], ["poet", "laid over toy-1m-f16"], ["away", "file not found"]]
+        assert "no model; the next question loads one" in page.text
+        assert page.run("return [...model.options].map(each => each.value)") == ["toy-1m-f16", "poet"]
         assert page.complaints == []
 
 
