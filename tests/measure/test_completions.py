@@ -22,6 +22,7 @@ def test_totals_are_of_all_and_the_ring_is_of_the_last(records, kept):
     told = json.loads(completions.written())
     assert told["ring"] == kept and told["totals"].pop("completions") == len(records)
     assert told["completions"] == [json.loads(json.dumps(record.as_json())) for record in records[-kept:]]
+    assert told["totals"].pop("cache_hits") == sum(bool(record.cached_tokens) for record in records)
     for name, total in told["totals"].items():
         measured = [value for record in records if (value := getattr(record, name)) is not None]
         tokens = name.endswith("_tokens")

@@ -56,9 +56,13 @@ class Record:
 
 @dataclass(frozen=True)
 class Totals:
-    """Sums over all completions since the start. A sum of what was never measured is None."""
+    """Sums over all completions since the start. A sum of what was never measured is None.
+
+    `cache_hits` are the completions that found some of their prompt computed already.
+    """
 
     completions: int = 0
+    cache_hits: int = 0
     prompt_tokens: int = 0
     cached_tokens: int = 0
     completion_tokens: int = 0
@@ -71,6 +75,7 @@ class Totals:
     def plus(self, record: Record) -> "Totals":
         return Totals(
             completions=self.completions + 1,
+            cache_hits=self.cache_hits + (1 if record.cached_tokens else 0),
             prompt_tokens=self.prompt_tokens + (record.prompt_tokens or 0),
             cached_tokens=self.cached_tokens + (record.cached_tokens or 0),
             completion_tokens=self.completion_tokens + (record.completion_tokens or 0),
