@@ -8,7 +8,6 @@ GET /bankml/ui         a page that shows all this, and asks
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Protocol
 
 from bankml.api.exchange import JSON, LogLine, Reply, Request
@@ -47,7 +46,7 @@ class Measured:
         self._application = application
         self._counters = Counters()
         self._completions = Completions()
-        self._usage = Sampler(partial(measure, tuple(watched)))
+        self._usage = Sampler(lambda: written(measure(watched).as_json()))
         self._own: Mapping[str, Callable[[Request, Reply], None]] = {
             "/bankml/metrics": self._tell_completions,
             "/bankml/usage": self._tell_usage,
@@ -93,10 +92,10 @@ class Measured:
         return LogLine(200)
 
     def _tell_completions(self, request: Request, reply: Reply) -> None:
-        reply.whole(200, written(self._completions.as_json()))
+        reply.whole(200, self._completions.written())
 
     def _tell_usage(self, request: Request, reply: Reply) -> None:
-        reply.whole(200, written(self._usage.sample().as_json()))
+        reply.whole(200, self._usage.sample())
 
     def _tell_counters(self, request: Request, reply: Reply) -> None:
         openmetrics = "application/openmetrics-text" in request.headers.get("accept", "")
@@ -110,22 +109,18 @@ class Measured:
 
 def _record(timing: Timing, prompt: int | None, cached: int | None, completion: int | None) -> Record:
     return Record(
-        time=round(time.time(), 3),
+        time=time.time(),
         model=timing.model,
         prompt_tokens=prompt,
         cached_tokens=cached,
         completion_tokens=completion,
-        prompt_ms=_ms(timing.prompt_ms),
+        prompt_ms=timing.prompt_ms,
         ttft_ms=timing.ttft_ms,
-        eval_ms=_ms(timing.eval_ms),
+        eval_ms=timing.eval_ms,
         finish=timing.finish,
-        grammar_ms=_ms(timing.grammar_ms),
+        grammar_ms=timing.grammar_ms,
         resampled=timing.resampled,
         energy_j=timing.energy_j,
         request_sha256=timing.request_sha256,
         response_sha256=timing.response_sha256,
     )
-
-
-def _ms(milliseconds: float | None) -> float | None:
-    return None if milliseconds is None else round(milliseconds, 3)

@@ -1,5 +1,6 @@
 """What is known of each completion: the last 256 of them, and the sum of all."""
 
+import json
 import threading
 from collections import deque
 from dataclasses import dataclass
@@ -47,17 +48,21 @@ class Record:
         return rate((self.completion_tokens or 0) - 1, self.eval_ms)
 
     def as_json(self) -> dict[str, object]:
-        return vars(self) | {
-            "prompt_per_second": self.prompt_per_second,
-            "predicted_per_second": self.predicted_per_second,
-        }
+        """Milliseconds with three places; the rates are computed before that."""
+        times = {name: _rounded(getattr(self, name)) for name in ("time", "prompt_ms", "eval_ms", "grammar_ms")}
+        rates = {"prompt_per_second": self.prompt_per_second, "predicted_per_second": self.predicted_per_second}
+        return vars(self) | times | rates
 
 
 @dataclass(frozen=True)
 class Totals:
-    """Sums over all completions since the start. A sum of what was never measured is None."""
+    """Sums over all completions since the start. A sum of what was never measured is None.
+
+    `cache_hits` are the completions that found some of their prompt computed already.
+    """
 
     completions: int = 0
+    cache_hits: int = 0
     prompt_tokens: int = 0
     cached_tokens: int = 0
     completion_tokens: int = 0
@@ -70,6 +75,7 @@ class Totals:
     def plus(self, record: Record) -> "Totals":
         return Totals(
             completions=self.completions + 1,
+            cache_hits=self.cache_hits + (1 if record.cached_tokens else 0),
             prompt_tokens=self.prompt_tokens + (record.prompt_tokens or 0),
             cached_tokens=self.cached_tokens + (record.cached_tokens or 0),
             completion_tokens=self.completion_tokens + (record.completion_tokens or 0),
@@ -86,6 +92,10 @@ def rate(count: int, ms: float | None) -> float | None:
     return count * 1000 / ms if count > 0 and ms is not None and ms > 0 else None
 
 
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 3)
+
+
 def _sum(before: Number | None, more: Number | None) -> Number | None:
     if before is None or more is None:
         return before if more is None else more
@@ -93,24 +103,33 @@ def _sum(before: Number | None, more: Number | None) -> Number | None:
 
 
 class Completions:
-    """The ring and the totals. Any thread may record, and any look."""
+    """The ring and the totals. Any thread may record, and any look.
+
+    What is told is written as JSON once: many may look, while answers are being computed.
+    """
 
     def __init__(self, kept: int = RING) -> None:
         self._guard = threading.Lock()
-        self._ring: deque[Record] = deque(maxlen=kept)
+        self._kept = kept
+        self._ring: deque[bytes] = deque(maxlen=kept)
         self._totals = Totals()
+        self._written: bytes | None = None
 
     def record(self, record: Record) -> None:
+        line = _json(record.as_json())
         with self._guard:
-            self._ring.append(record)
+            self._ring.append(line)
             self._totals = self._totals.plus(record)
+            self._written = None
 
-    def as_json(self) -> dict[str, object]:
-        """As `GET /bankml/metrics` gives it, the newest completion last."""
+    def written(self) -> bytes:
+        """The JSON of `GET /bankml/metrics`, the newest completion last."""
         with self._guard:
-            records, totals = tuple(self._ring), self._totals
-        return {
-            "ring": self._ring.maxlen,
-            "totals": dict(vars(totals)),
-            "completions": [record.as_json() for record in records],
-        }
+            if self._written is None:
+                head = b'{"ring": %d, "totals": %s, "completions": [' % (self._kept, _json(vars(self._totals)))
+                self._written = head + b", ".join(self._ring) + b"]}"
+            return self._written
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value, allow_nan=False).encode()

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from bankml.measure.completions import Record
+from bankml.measure.completions import Record, Totals
 
 TTFT_SECONDS = (0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 """The buckets' upper ends for the time to the first token."""
@@ -44,17 +44,11 @@ class Histogram:
 
 @dataclass(frozen=True)
 class Counts:
-    """All sums at one moment. `cache_hits` are the completions that found some of their prompt computed already."""
+    """All that was counted, at one moment: requests by route and status, those refused by status."""
 
     requests: Mapping[tuple[str, int], int]
     refused: Mapping[int, int]
-    completions: int
-    prompt_tokens: int
-    cached_tokens: int
-    completion_tokens: int
-    cache_hits: int
-    resampled: int
-    energy_j: float | None
+    totals: Totals
     ttft_seconds: Distribution
     prompt_rate: Distribution
     predicted_rate: Distribution
@@ -67,8 +61,7 @@ class Counters:
         self._guard = threading.Lock()
         self._requests: Counter[tuple[str, int]] = Counter()
         self._refused: Counter[int] = Counter()
-        self._sums: Counter[str] = Counter()
-        self._energy_j: float | None = None
+        self._totals = Totals()
         self._ttft = Histogram(TTFT_SECONDS)
         self._prompt_rate = Histogram(TOKENS_PER_SECOND)
         self._predicted_rate = Histogram(TOKENS_PER_SECOND)
@@ -86,25 +79,18 @@ class Counters:
     def answered(self, record: Record) -> None:
         """Tokens were computed for a request, whether or not its answer was complete."""
         with self._guard:
-            self._sums["completions"] += 1
-            self._sums["cache_hits"] += bool(record.cached_tokens)
-            for name in ("prompt_tokens", "cached_tokens", "completion_tokens", "resampled"):
-                self._sums[name] += getattr(record, name) or 0
-            if record.energy_j is not None:
-                self._energy_j = (self._energy_j or 0.0) + record.energy_j
+            self._totals = self._totals.plus(record)
             self._ttft.observe(None if record.ttft_ms is None else record.ttft_ms / 1000)
             self._prompt_rate.observe(record.prompt_per_second)
             self._predicted_rate.observe(record.predicted_per_second)
 
     def counts(self) -> Counts:
-        names = ("completions", "prompt_tokens", "cached_tokens", "completion_tokens", "cache_hits", "resampled")
         with self._guard:
             return Counts(
-                requests=dict(self._requests),
-                refused=dict(self._refused),
-                **{name: self._sums[name] for name in names},
-                energy_j=self._energy_j,
-                ttft_seconds=self._ttft.distribution(),
-                prompt_rate=self._prompt_rate.distribution(),
-                predicted_rate=self._predicted_rate.distribution(),
+                dict(self._requests),
+                dict(self._refused),
+                self._totals,
+                self._ttft.distribution(),
+                self._prompt_rate.distribution(),
+                self._predicted_rate.distribution(),
             )

@@ -27,7 +27,7 @@ class State:
 
 def exposition(counts: Counts, state: State, openmetrics: bool = False) -> bytes:
     """The text of all families."""
-    return written([*_requests(counts), *_tokens(counts), *_state(state), *_process()], openmetrics)
+    return written([*_requests(counts), *_answers(counts), *_state(state), *_process()], openmetrics)
 
 
 def _requests(counts: Counts) -> list[Family]:
@@ -46,19 +46,20 @@ def _requests(counts: Counts) -> list[Family]:
     ]
 
 
-def _tokens(counts: Counts) -> list[Family]:
-    tokens: Mapping[str, tuple[str, int]] = {
-        "bankml_prompt_tokens": ("Tokens of prompts, those found in a cache included.", counts.prompt_tokens),
-        "bankml_cached_tokens": ("Tokens of prompts that were found in a cache.", counts.cached_tokens),
-        "bankml_completion_tokens": ("Tokens generated.", counts.completion_tokens),
-        "bankml_completions": ("Answers that tokens were computed for, whole or broken off.", counts.completions),
-        "bankml_cache_hits": ("Completions that found some of their prompt in a cache.", counts.cache_hits),
-        "bankml_resampled_tokens": ("Tokens that broke a grammar and were drawn again.", counts.resampled),
+def _answers(counts: Counts) -> list[Family]:
+    totals = counts.totals
+    sums: Mapping[str, tuple[str, int]] = {
+        "bankml_completions": ("Answers that tokens were computed for, whole or broken off.", totals.completions),
+        "bankml_cache_hits": ("Completions that found some of their prompt in a cache.", totals.cache_hits),
+        "bankml_prompt_tokens": ("Tokens of prompts, those found in a cache included.", totals.prompt_tokens),
+        "bankml_cached_tokens": ("Tokens of prompts that were found in a cache.", totals.cached_tokens),
+        "bankml_completion_tokens": ("Tokens generated.", totals.completion_tokens),
+        "bankml_resampled_tokens": ("Tokens that broke a grammar and were drawn again.", totals.resampled or 0),
     }
-    families = [counter(name, help_, (value, ())) for name, (help_, value) in tokens.items()]
-    if counts.energy_j is not None:
+    families = [counter(name, help_, (value, ())) for name, (help_, value) in sums.items()]
+    if totals.energy_j is not None:
         help_ = "What the processor's packages used while completions were computed."
-        families.append(counter("bankml_completions_energy_joules", help_, (counts.energy_j, ()), unit="joules"))
+        families.append(counter("bankml_completions_energy_joules", help_, (totals.energy_j, ()), unit="joules"))
     return [
         *families,
         histogram(
