@@ -3,14 +3,18 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 BUILD_TOOLS := "scikit-build-core>=0.10" "nanobind>=2.4" "cmake>=3.18" "ninja>=1.10"
-SOURCES := $(shell find src native -type f -not -name '*.pyc') CMakeLists.txt pyproject.toml
+SOURCES := $(shell find src native include -type f -not -name '*.pyc') CMakeLists.txt pyproject.toml
 
-.PHONY: demo test develop lint docs sanitize oracle test-oracle clean
+.PHONY: demo test capi develop lint docs sanitize oracle test-oracle clean
 demo: $(VENV)/installed
 	$(BIN)/bankml demo
 
 test: develop
 	$(BIN)/pytest -q
+
+# libbankml.so, libbankml.a, bankml.h and bankml.pc, in the environment's own bankml package.
+capi: $(VENV)/installed
+	@echo "cc app.c \$$($(CURDIR)/$(BIN)/bankml capi --cflags --libs) -o app"
 
 # An editable install: Python changes count at once, native ones after `make develop`.
 develop: $(BIN)/python

@@ -115,6 +115,15 @@ def test_ollama(run, house):
     assert run(PYTHON, block)
 
 
+@pytest.mark.skipif(None in (shutil.which("cc"), shutil.which("bash")), reason="there is no C compiler or no bash")
+def test_c(run, house):
+    (program,) = blocks("quickstart.md", "C", "c")
+    (house[0] / "app.c").write_text(program)
+    (compiling,) = blocks("quickstart.md", "C", "sh")
+    answer = json.loads(run(SHELL, compiling + "./app").splitlines()[-1])
+    assert answer["bankml_receipt"]["guard"] == "play"
+
+
 @needs_curl
 def test_generate(run, house):
     (block,) = blocks("quickstart.md", "Without a server", "sh")

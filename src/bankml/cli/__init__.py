@@ -14,9 +14,8 @@ from types import FrameType
 
 from bankml.cli.output import complain
 from bankml.cli.streams import open_closed_streams
-from bankml.errors import BankmlError
+from bankml.errors import PREFIXES, BankmlError
 
-PREFIXES = {1: "error", 2: "refuse", 3: "need_more"}
 INTERRUPTED = 130
 
 

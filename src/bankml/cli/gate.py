@@ -5,8 +5,8 @@ import os
 import re
 from argparse import Namespace
 
-from bankml.cli.output import file_bar, one_line, say
-from bankml.errors import Refused, Truncated, UsageError
+from bankml.cli.output import file_bar, say
+from bankml.errors import Refused, Truncated, UsageError, one_line
 
 
 def guard(arguments: Namespace) -> int:

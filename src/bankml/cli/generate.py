@@ -17,7 +17,7 @@ from bankml.api.chat_request import MAX_TOKENS_FIELDS, ChatRequest, chat_request
 from bankml.api.exchange import JSON, Headers, Request
 from bankml.api.logprobs import Logprobs
 from bankml.api.openai import Head
-from bankml.cli.output import about, write
+from bankml.cli.output import write
 from bankml.cli.stdin import MOST_BYTES, read_bytes, request_or_text_in
 from bankml.cli.verified import fork_of, verified_model
 from bankml.engine.completion import Step
@@ -38,9 +38,8 @@ def generate(arguments: Namespace) -> int:
     raw = read_bytes(MOST_BYTES)
     arrived = time.monotonic()
     chat = chat_request(_fields(request_or_text_in(raw), arguments, options))
-    with about(arguments.file):
-        found = verified_model(arguments.file, fork, require_played)
-        library = open_library(found, arguments.ctx, arguments.threads)
+    verified = verified_model(arguments.file, fork, require_played)
+    library = open_library(verified, arguments.ctx, arguments.threads)
     request = Request("POST", ROUTE, "", {}, raw, "gateway", arrived)
     terminal = Terminal()
     with terminal.listening():

@@ -5,15 +5,10 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 
-from bankml.errors import Refused
+from bankml.errors import named, one_line
 
 # Below this a bar would only flicker.
 BAR_FROM_BYTES = 32 << 20
-
-
-def one_line(text: str) -> str:
-    """`text` with whatever a terminal would act on, or a line would end at, written as an escape."""
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def say(text: str) -> None:
@@ -91,13 +86,6 @@ def file_bar(label: str, path: str | os.PathLike[str]) -> AbstractContextManager
     return progress_bar(f"{label} {os.path.basename(path)}", size)
 
 
-@contextmanager
-def about(path: str | os.PathLike[str]) -> Iterator[None]:
+def about(path: str | os.PathLike[str]) -> AbstractContextManager[None]:
     """A refusal of a room that sees only the header gets the file's name before it."""
-    name = os.path.basename(path)
-    try:
-        yield
-    except Refused as error:
-        if error.message.startswith(name):
-            raise
-        raise Refused(f"{name}: {error.message}") from error
+    return named(os.path.basename(path))

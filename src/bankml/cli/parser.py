@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 
 from bankml.errors import UsageError
+from bankml.model.context import DEFAULT_CONTEXT, MAX_CONTEXT
 
 TYPE_CHECKING = False
 """What type checkers take for True; the module that has it takes longer to load than this one."""
@@ -15,12 +16,10 @@ if TYPE_CHECKING:
 
 LISTEN = "127.0.0.1:18093"
 UPSTREAM = "127.0.0.1:18092"
-CONTEXT = 4096
 
 *READ, LAST_READ = "F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q1_0", "Q2_0"
 """The types of matrices that `convert` reads, as `gguf.dequantize` has them; it would have to be loaded to be asked."""
 
-MAX_CONTEXT = 1 << 24
 MAX_THREADS = 256
 MAX_TOKENS = (1 << 31) - 1
 MAX_PID = (1 << 31) - 1
@@ -170,7 +169,11 @@ def _generate_command(command: Command) -> None:
     sampling.add_argument("--min-p", metavar="P", type=float)
     sampling.add_argument("--seed", metavar="N", type=int)
     generate.add_argument(
-        "--ctx", metavar="N", type=_from_1_to(MAX_CONTEXT), default=CONTEXT, help=f"context in tokens ({CONTEXT})"
+        "--ctx",
+        metavar="N",
+        type=_from_1_to(MAX_CONTEXT),
+        default=DEFAULT_CONTEXT,
+        help=f"context in tokens ({DEFAULT_CONTEXT})",
     )
     generate.add_argument("--threads", metavar="N", type=_from_1_to(MAX_THREADS), help="threads (every core)")
 
@@ -191,6 +194,12 @@ def _machine_commands(command: Command) -> None:
         "usage", "usage", "print what the machine uses, and the processes that are named, as JSON", "usage 1234"
     )
     usage.add_argument("pids", metavar="PID", nargs="*", type=_from_1_to(MAX_PID))
+
+    capi = command("capi", "capi", "print what a C compiler needs for libbankml", "capi --cflags --libs")
+    capi.add_argument("--cflags", action="store_true", help="where bankml.h is")
+    capi.add_argument("--libs", action="store_true", help="where libbankml is, and how it is linked")
+    capi.add_argument("--static", action="store_true", help="with --libs: libbankml.a, as a part of the program")
+    capi.add_argument("--prefix", action="store_true", help="the folder that holds include/ and lib/")
 
     completion = command(
         "completion",
@@ -248,5 +257,5 @@ def _serve_commands(command: Command) -> None:
 
 def _addresses(parser: Parser) -> None:
     parser.add_argument("--listen", metavar="HOST:PORT", default=LISTEN, help=f"where to listen ({LISTEN})")
-    parser.add_argument("--ctx", metavar="N", type=int, help=f"context in tokens ({CONTEXT})")
+    parser.add_argument("--ctx", metavar="N", type=int, help=f"context in tokens ({DEFAULT_CONTEXT})")
     parser.add_argument("--threads", metavar="N", type=int, help="threads of the forward pass (every core; --spawn: 3)")

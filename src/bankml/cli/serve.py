@@ -6,16 +6,16 @@ from argparse import Namespace
 from typing import TYPE_CHECKING, NoReturn
 
 from bankml.cli.output import about, file_bar, note, say
-from bankml.cli.parser import CONTEXT, UPSTREAM
+from bankml.cli.parser import UPSTREAM
 from bankml.cli.proxy import check_options
 from bankml.cli.verified import fork_of, verified_model
 from bankml.errors import RequestError, UsageError
+from bankml.model.context import DEFAULT_CONTEXT, MAX_CONTEXT
 
 if TYPE_CHECKING:
     from bankml.gate.verify import Verified
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-MAX_CONTEXT = 1 << 24
 MAX_THREADS = 1024
 EXAMPLE = '{"messages":[{"role":"user","content":"Say hello."}],"max_tokens":32}'
 
@@ -47,8 +47,7 @@ def _serve(arguments: Namespace, file: str, fork: str, listen: Address, engine: 
 
     from bankml.library.load import require_played
 
-    with about(file):
-        verified = verified_model(file, fork, require_played)
+    verified = verified_model(file, fork, require_played)
 
     from bankml.api.measured import Measured
     from bankml.api.routes import build_application
@@ -115,7 +114,7 @@ def _announce(verified: "Verified", listen: Address, engine: Address) -> None:
 def _checked(arguments: Namespace) -> tuple[Address, Address]:
     """The two addresses, once every number of the command line is in its range."""
     if arguments.ctx is None:  # only now: whether it was given matters to `check_options`
-        arguments.ctx = CONTEXT
+        arguments.ctx = DEFAULT_CONTEXT
     _in_range("--ctx", arguments.ctx, MAX_CONTEXT)
     if arguments.threads is not None:
         _in_range("--threads", arguments.threads, MAX_THREADS)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from bankml.errors import FileProblem, ModelChanged, Refused
+from bankml.errors import FileProblem, ModelChanged, Refused, named
 from bankml.gate.digest import Progress, sha256_open
 from bankml.gate.fork import check_pin, read_fork, record_pin
 from bankml.gate.guard import Engine, Verdict, guard_open, require_model
@@ -77,7 +77,8 @@ def verify(
         header = require_model(verdict)
         check_pin(fork, name)
         if require is not None:
-            require(header)
+            with named(name):
+                require(header)
         sha256 = sha256_open(file, os.fspath(path), progress)
         _check_same(name, before, FileIdentity.of(file.fileno()), FileIdentity.of(canonical))
     check_pin(fork, name, sha256)
