@@ -16,13 +16,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from bankml.api import status
-from bankml.api.answering import CLIENT_LEFT
+from bankml.api.answering import CLIENT_LEFT, gone
 from bankml.api.exchange import EVENT_STREAM, JSON, Headers, LogLine, Reply, Request
 from bankml.api.json_out import event, written
 from bankml.api.refusals import error_object
 from bankml.api.routes import Started
 from bankml.engine.queue import Cancelled
-from bankml.errors import BankmlError, Busy, EngineFailed, MethodNotAllowed, NotFound
+from bankml.errors import BankmlError, EngineFailed, MethodNotAllowed, NotFound
 from bankml.gateway.relay import Relay
 from bankml.gateway.reply import WireReply
 from bankml.gateway.rules import error_body
@@ -170,8 +170,7 @@ class Proxy:
     def _leave(self, reply: Outgoing) -> LogLine:
         """The client left (and reads nothing) or the server is stopping. A stream that has begun breaks off."""
         if not reply.started:
-            error = Busy("the server is stopping, or the client hung up; this request was not answered")
-            reply.whole(error.status, written(error_object(error)))
+            gone(reply)
         return LogLine(CLIENT_LEFT, note="cancelled")
 
     def _refuse(self, error: BankmlError, request: Request, reply: Outgoing) -> LogLine:
