@@ -28,7 +28,7 @@ lint: develop
 
 # The pages of docs/ as a site that needs nothing from elsewhere; a link that leads nowhere fails it.
 docs: develop
-	$(BIN)/mkdocs build --strict --quiet
+	$(BIN)/mkdocs build --strict
 	@echo "build/site/index.html"
 
 # The native code under the address and undefined-behaviour sanitizers, in an environment of its own. Left out are the

@@ -9,7 +9,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as read
 
 from bankml.api.routes import build_application
-from tests.api.api_toys import CHAT, toy_application, user
+from tests.api.api_toys import CHAT, toy_application, toy_ollama, user
 from tests.api.measured_house import House, paced_model
 from tests.engine.engine_toys import hashing
 from tests.gateway.front import House as FrontHouse
@@ -104,6 +104,24 @@ def test_a_route_is_one_of_the_table_whatever_is_asked_for():
         assert found[("none", "404")] == 4 and found[(CHAT, "405")] == 1
         assert {route for route, _ in found} == {"none", CHAT, "/slots"}
         assert b"secret" not in data
+
+
+def test_ollamas_answers_are_counted_under_their_own_paths():
+    application, _ = toy_ollama()
+    with House(application) as house, house.client() as client:
+        body = {"model": "toy-1m-f16", "messages": [{"role": "user", "content": "hi"}], "stream": False}
+        answer = json.loads(client.ask("POST", "/api/chat", body)[2])
+        for path in ("/api/blobs/sha256:1", "/api/blobs/sha256:2", "/api/none", "/api/pull"):
+            client.ask("POST", path, {})
+        found = samples(client.ask("GET", "/metrics")[2])
+        assert found["bankml_requests_total", "/api/chat", "200"] == 1
+        assert sum(value for name, value in found.items() if name[1:2] == ("/api/blobs",)) == 2
+        assert {name[1] for name in found if name[0] == "bankml_requests_total"} == {
+            "/api/chat", "/api/blobs", "/api/pull", "none",
+        }  # fmt: skip
+        (record,) = client.get("/bankml/metrics")["completions"]
+        assert record["response_sha256"] == answer["bankml_receipt"]["response_sha256"]
+        assert record["completion_tokens"] == answer["eval_count"] == found["bankml_completion_tokens_total"]
 
 
 def test_a_request_that_breaks_a_rule_of_the_wire_is_counted_by_its_status():

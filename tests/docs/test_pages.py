@@ -95,7 +95,7 @@ def site(tmp_path_factory):
     if find_spec("mkdocs") is None:
         pytest.skip("mkdocs is not installed (it is in the extra `docs`)")
     folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "-f", str(ROOT / "mkdocs.yml")]
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-f", str(ROOT / "mkdocs.yml")]
     ran = subprocess.run([*command, "-d", str(folder)], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
     return folder

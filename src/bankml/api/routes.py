@@ -202,9 +202,11 @@ class Application:
 
     def route(self, request: Request) -> str | None:
         """The path of the tables that `request` asks for, of a slot's own path the part before its number."""
-        if request.address == "engine" and request.path.startswith(PREFIX):
-            return PREFIX.rstrip("/")
-        return request.path if request.path in ROUTES[request.address] else None
+        if request.path in ROUTES[request.address]:
+            return request.path
+        if request.address == "engine":
+            return PREFIX.rstrip("/") if request.path.startswith(PREFIX) else None
+        return None if self._ollama is None else self._ollama.route(request.path)
 
     def state(self) -> State:
         """What is true of it at this moment, for its metrics."""
