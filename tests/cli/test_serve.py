@@ -1,6 +1,7 @@
 """`serve` up to the two calls it makes: what it verifies, what it hands over, what it says."""
 
 import json
+import math
 import sys
 from hashlib import sha256
 from types import ModuleType
@@ -25,8 +26,8 @@ def house(tmp_path, monkeypatch):
     (tmp_path / "m.gguf.FORK.json").write_text(json.dumps(record))
     told = {}
 
-    def build_application(verified, n_ctx, threads, slot_dir):
-        told.update(verified=verified, n_ctx=n_ctx, threads=threads, slot_dir=slot_dir)
+    def build_application(verified, n_ctx, threads, **more):
+        told.update(verified=verified, n_ctx=n_ctx, threads=threads, **more)
         if n_ctx == 1:
             raise Refused("weights are Q8_0")
         return "the application"
@@ -85,6 +86,32 @@ def test_every_option_arrives(house, capfd):
     assert "http://[::1]:7/v1" in capfd.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("words", "registry", "keep_alive"),
+    [
+        ([], None, 300), (["--registry"], "forks", 300), (["--registry", "."], ".", 300),
+        (["--keep-alive", "1h30m"], None, 5400), (["--keep-alive", "90"], None, 90), (["--keep-alive", "0"], None, 0),
+        (["--keep-alive=-1"], None, math.inf),
+    ],
+)  # fmt: skip
+def test_the_registry_and_how_long_models_stay(house, monkeypatch, words, registry, keep_alive):
+    monkeypatch.setenv("BANKML_FORKS", "forks")
+    assert main(["serve", "m.gguf", "--native", *words]) == 0
+    assert (house["registry"], house["keep_alive"]) == (registry, keep_alive)
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (["--registry", "m.gguf"], "--registry m.gguf is not a folder"),
+        (["--keep-alive", "soon"], '--keep-alive: expected a duration such as "5m" or "1h30m", or a number of seconds'),
+    ],
+)
+def test_what_they_cannot_be_is_told_before_the_file_is_hashed(house, capfd, words, error):
+    assert main(["serve", "m.gguf", "--native", *words]) == 1
+    assert capfd.readouterr().err.startswith(f"error: {error}") and house == {}
+
+
 def test_a_slot_folder_that_is_none_is_told_before_the_file_is_hashed(house, capfd):
     assert main(["serve", "m.gguf", "--native", "--slot-dir", "m.gguf"]) == 1
     assert capfd.readouterr().err == "error: --slot-dir m.gguf is not a folder\n" and house == {}
@@ -109,6 +136,8 @@ OPTIONS = {  # a value that can be given, and the modes in which it has an effec
     "--ctx": ("4096", STARTED_HERE),
     "--threads": ("2", STARTED_HERE),
     "--slot-dir": (".", STARTED_HERE),
+    "--registry": (".", ("--native",)),
+    "--keep-alive": ("1h", ("--native",)),
     "--spec-ngram": (None, ("--spawn",)),
     "--engine-log": ("log", ("--spawn",)),
 }

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from bankml.api.exchange import LogLine, Reply
 from bankml.api.json_out import written
-from bankml.api.refusals import error_object
+from bankml.api.refusals import Shape, error_object
 from bankml.engine.completion import Job, Step, complete, fits
 from bankml.engine.parts import TextPieces, TokenSampler
 from bankml.engine.queue import Cancelled
@@ -94,10 +94,10 @@ def answer(
         return LogLine(CLIENT_LEFT, len(prepared.generation.job.prompt), note="cancelled")
 
 
-def gone(reply: Reply) -> None:
+def gone(reply: Reply, shape: Shape = error_object) -> None:
     """Answers a request that nobody waits for any more, or that a stopping server will not get to."""
     error = Busy("the server is stopping, or the client hung up; this request was not answered")
-    reply.whole(error.status, written(error_object(error)))
+    reply.whole(error.status, written(shape(error)))
 
 
 def _prepared(prepare: Prepare, resident: Resident, loading: float) -> Prepared:

@@ -86,6 +86,14 @@ def _model_commands(command: Command) -> None:
     tokenize.add_argument("file", metavar="MODEL")
     tokenize.add_argument("--no-special", action="store_true", help="read special tokens as plain text")
 
+    create = command("create", "create", "make a model of another by a Modelfile", "create mario -f Modelfile")
+    create.add_argument("name", metavar="NAME", help="its name: MODEL or MODEL:TAG")
+    create.add_argument("-f", "--file", metavar="MODELFILE", required=True, help="what it is made of, and how")
+    create.add_argument(
+        "--registry", metavar="DIR", help="the folder of records ($BANKML_FORKS, else ~/.local/share/bankml/forks)"
+    )
+    create.add_argument("--models", metavar="DIR", help="where a converted model file goes (default: the registry)")
+
     template = command(
         "chat-template",
         "models",
@@ -108,6 +116,19 @@ def _serve_commands(command: Command) -> None:
     serve.add_argument("--spawn", metavar="LLAMA_SERVER", help="start this llama-server and answer from it")
     serve.add_argument("--spec-ngram", action="store_true", help="with --spawn: draft from the text's own n-grams")
     serve.add_argument("--slot-dir", metavar="DIR", help="the folder of saved slots")
+    serve.add_argument(
+        "--registry",
+        metavar="DIR",
+        nargs="?",
+        const="",
+        help="with --native: every model pinned in DIR may be asked for by name (default DIR: $BANKML_FORKS, else"
+        " ~/.local/share/bankml/forks)",
+    )
+    serve.add_argument(
+        "--keep-alive",
+        metavar="TIME",
+        help="with --native: how long a model stays after an answer of Ollama's API: 90s, 1h, -1 for good (5m)",
+    )
     serve.add_argument("--engine-log", metavar="FILE", help="with --spawn: add what llama-server prints to FILE")
     _addresses(serve)
     serve.add_argument(
@@ -119,7 +140,7 @@ def _serve_commands(command: Command) -> None:
 
     demo = command("demo", "serve", "fetch a small model, verify it and serve it", "demo")
     demo.add_argument("--dir", metavar="DIR", help="where the model is kept (default: $XDG_DATA_HOME/bankml/demo)")
-    demo.set_defaults(slot_dir=None)
+    demo.set_defaults(slot_dir=None, registry=None, keep_alive=None)
     demo.add_argument("--no-serve", action="store_true", help="only make the model file ready")
     _addresses(demo)
     demo.add_argument("--upstream", metavar="HOST:PORT", help=f"where llama-server's endpoints answer ({UPSTREAM})")

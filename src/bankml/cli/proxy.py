@@ -25,6 +25,8 @@ USED_BY = {
     "ctx": ("--native", "--spawn"),
     "threads": ("--native", "--spawn"),
     "slot_dir": ("--native", "--spawn"),
+    "registry": ("--native",),
+    "keep_alive": ("--native",),
     "spec_ngram": ("--spawn",),
     "engine_log": ("--spawn",),
 }

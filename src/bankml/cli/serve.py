@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 from bankml.cli.output import about, file_bar, note, say
 from bankml.cli.parser import CONTEXT, UPSTREAM
 from bankml.cli.proxy import check_options
-from bankml.errors import UsageError
+from bankml.errors import RequestError, UsageError
 
 if TYPE_CHECKING:
     from bankml.gate.verify import Verified
@@ -46,6 +46,7 @@ def demo(arguments: Namespace) -> int:
 
 def _serve(arguments: Namespace, file: str, fork: str, listen: Address, engine: Address) -> int:
     """Verifies, says what is served and how to ask, and serves until a signal ends it."""
+    registry, keep_alive = _registry(arguments.registry), _keep_alive(arguments.keep_alive)
     verified = _verified(file, fork)
 
     from bankml.api.routes import build_application
@@ -53,11 +54,37 @@ def _serve(arguments: Namespace, file: str, fork: str, listen: Address, engine: 
 
     with about(file):
         application = build_application(
-            verified, n_ctx=arguments.ctx, threads=arguments.threads, slot_dir=arguments.slot_dir
+            verified,
+            n_ctx=arguments.ctx,
+            threads=arguments.threads,
+            slot_dir=arguments.slot_dir,
+            registry=registry,
+            keep_alive=keep_alive,
         )
 
     code: int = run(application, listen=listen, engine=engine, ready=lambda _: _announce(verified, listen, engine))
     return code
+
+
+def _registry(given: str | None) -> str | None:
+    """The folder of --registry, which without a value is the one everybody uses; None without the option."""
+    from bankml.library.registry import default_folder
+
+    if given == "":
+        return default_folder()
+    if given is not None and not os.path.isdir(given):
+        raise UsageError(f"--registry {given} is not a folder")
+    return given
+
+
+def _keep_alive(given: str | None) -> float:
+    """The seconds of --keep-alive."""
+    from bankml.api.ollama.durations import KEEP_ALIVE, keep_alive_option
+
+    try:
+        return KEEP_ALIVE if given is None else keep_alive_option(given)
+    except RequestError as error:
+        raise UsageError(error.message.replace("Field '--keep-alive'", "--keep-alive", 1)) from None
 
 
 def _serve_in_front(arguments: Namespace, file: str, fork: str, listen: Address, engine: Address) -> int:

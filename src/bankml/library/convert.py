@@ -123,17 +123,20 @@ def _pieces(file: BinaryIO, name: str, start: int, tensor: TensorInfo) -> Iterat
 
 def _convert_piece(name: str, tensor: TensorInfo, type_: BlockType, raw: bytes) -> memoryview:
     weights = dequantize(raw, tensor.type)
-    _check_finite(name, tensor, weights, type_)
+    check_finite(f"{name}: tensor {shown(tensor.name)}", weights, type_)
     if type_ is tensor.type:
         return memoryview(raw)
     return quantize(weights, type_).data
 
 
-def _check_finite(name: str, tensor: TensorInfo, weights: npt.NDArray[np.float32], type_: BlockType) -> None:
-    """A model with such a weight answers nonsense; say where it is rather than write it down."""
+def check_finite(what: str, weights: npt.NDArray[np.float32], type_: BlockType) -> None:
+    """Raises Refused for weights that `type_` cannot hold as numbers: a model with such a weight answers nonsense.
+
+    `what` begins the sentence: the file and the tensor.
+    """
     largest = float(np.abs(weights).max())
     if not np.isfinite(largest):
-        raise Refused(f"{name}: tensor {shown(tensor.name)} holds a weight that is not finite")
+        raise Refused(f"{what} holds a weight that is not finite")
     # The next f16 would be 65536; what lies nearer to it than to 65504 rounds to infinity.
     if type_ is not F32 and largest >= (LARGEST_F16 + 65536.0) / 2:
-        raise Refused(f"{name}: tensor {shown(tensor.name)} holds a weight of magnitude {largest:g}, too large for f16")
+        raise Refused(f"{what} holds a weight of magnitude {largest:g}, too large for f16")

@@ -107,11 +107,12 @@ def write_modelfile(modelfile: Modelfile) -> str:
 
 
 def _decoded(raw: bytes) -> str:
-    encoding = "utf-16" if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8-sig"
+    wide = raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    encoding, name = ("utf-16", "UTF-16") if wide else ("utf-8-sig", "UTF-8")
     try:
         text = raw.decode(encoding)
     except UnicodeDecodeError as error:
-        raise RequestError(f"the Modelfile is not {error.encoding.upper()}: byte {error.start}") from None
+        raise RequestError(f"the Modelfile is not {name}: byte {error.start}") from None
     odd = _CONTROL.search(text)
     if odd:
         line = text.count("\n", 0, odd.start()) + 1

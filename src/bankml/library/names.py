@@ -4,9 +4,9 @@ What a request calls a model is looked up among names, and only the name of a de
 `derived_name` lets none through that could lead out of the folder.
 """
 
+import os
 import re
 from collections.abc import Iterable
-from pathlib import PurePath
 
 from bankml.errors import RequestError
 
@@ -57,19 +57,19 @@ def derived_name(name: str) -> str:
     return bare
 
 
-def names(path: str | PurePath) -> tuple[str, ...]:
-    """Every name of the model in `path`, its own first: the stem, the file name, the stem without its weight type.
+def names(file: str) -> tuple[str, ...]:
+    """Every name of the model in `file`, its own first: the stem, the file name, the stem without its weight type.
 
     All are lower case, and each but the file's may carry Ollama's `:latest`.
     """
-    stem, short = _stem(path), short_name(path)
+    stem, short = _stem(file), short_name(file)
     bare = (stem,) if short == stem else (stem, short)
-    return (*bare, *(f"{name}{LATEST}" for name in bare), PurePath(path).name.lower())
+    return (*bare, *(f"{name}{LATEST}" for name in bare), file.lower())
 
 
-def short_name(path: str | PurePath) -> str:
+def short_name(file: str) -> str:
     """The lower-cased stem without its weight type: `qw-tiny` of `Qw-tiny-Q1_0.gguf`."""
-    stem = _stem(path)
+    stem = _stem(file)
     return WEIGHT_TYPE_SUFFIX.sub("", stem) or stem
 
 
@@ -97,5 +97,5 @@ def quoted(name: str) -> str:
     return repr(name if len(name) <= 80 else name[:80] + "…")
 
 
-def _stem(path: str | PurePath) -> str:
-    return PurePath(path).stem.lower()
+def _stem(file: str) -> str:
+    return os.path.splitext(file)[0].lower()

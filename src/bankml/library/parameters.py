@@ -74,7 +74,7 @@ def from_text(name: str, text: str) -> int | float:
         if not text.isascii() or "_" in text:
             raise ValueError
         return checked(name, known.type(text))
-    except (ValueError, OverflowError):
+    except (ValueError, OverflowError, RequestError):
         raise _wrong(name, known, text) from None
 
 

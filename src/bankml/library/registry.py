@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from bankml.errors import BankmlError, FileProblem, NotFound, Refused
-from bankml.library.manifest import SUFFIX, read_manifest
+from bankml.library.manifest import SUFFIX, manifest_path, read_manifest
 from bankml.library.names import DERIVED_NAME, LATEST, aliases, checked_name, names, quoted
 from bankml.library.pins import ForkFolder, Pin, Problem, folder_problem, listed
 from bankml.library.reference import Derived, Reference, Source
@@ -34,7 +34,7 @@ class Registry:
 
     def __init__(self, folder: str | None, startup: Source | None = None, also: Sequence[str] = ()) -> None:
         self.folder = folder
-        self.startup = startup
+        self._startup = startup
         beside = [os.path.dirname(startup.path)] if startup is not None and startup.path else []
         self._places = [*beside, *([folder] if folder is not None else []), *also]
         self._forks = ForkFolder()
@@ -78,19 +78,19 @@ class Registry:
         """
         pins, problems = self._pins()
         if name is None:
-            if self.startup is None:
+            if self._startup is None:
                 raise NotFound("no model is named, and there is none to start with")
-            return self._startup_reference(self.startup, pins)
+            return self._startup_reference(self._startup, pins)
         asked = checked_name(name)
         file = aliases(pins).get(asked)
         if file is not None:
             source = self._located(pins[file])
             return Reference(source.name, source)
-        if self.startup is not None and asked in names(self.startup.file):
-            return self._startup_reference(self.startup, pins)
+        if self._startup is not None and asked in names(self._startup.file):
+            return self._startup_reference(self._startup, pins)
         bare = asked.removesuffix(LATEST)
         if self.folder is not None and DERIVED_NAME.fullmatch(bare):
-            path = os.path.join(self.folder, bare + SUFFIX)
+            path = manifest_path(self.folder, bare)
             if os.path.lexists(path):
                 derived = self._derived_at(path, pins)
                 return Reference(derived.name, derived.base, derived.layer, derived)
@@ -119,11 +119,11 @@ class Registry:
         """The pins by their file's name, one for each name a model goes by, and what was passed over."""
         found: list[Pin] = []
         problems: list[Problem] = []
-        if self.startup is not None:
+        if self._startup is not None:
             try:
-                found += self._startup_pin(self.startup)
+                found += self._startup_pin(self._startup)
             except FileProblem as error:
-                problems.append(Problem(os.path.basename(self.startup.fork), error.message))
+                problems.append(Problem(os.path.basename(self._startup.fork), error.message))
         if self.folder is not None:
             try:
                 pins, odd = self._forks.pins(self.folder)
@@ -146,8 +146,8 @@ class Registry:
         return Source(_name(pin.file), pin.file, pin.sha256, pin.fork, self._find(pin.file))
 
     def _find(self, file: str) -> str | None:
-        if self.startup is not None and file == self.startup.file:
-            return self.startup.path
+        if self._startup is not None and file == self._startup.file:
+            return self._startup.path
         for folder in self._places:
             path = os.path.join(folder, file)
             if os.path.isfile(path):

@@ -1,0 +1,29 @@
+"""`bankml create`."""
+
+import os
+from argparse import Namespace
+
+from bankml.cli.output import note, progress_bar, say
+
+
+def create(arguments: Namespace) -> int:
+    from bankml.library.create import Places
+    from bankml.library.create import create as make
+    from bankml.library.json_file import read_bytes
+    from bankml.library.modelfile import MOST_BYTES, read_modelfile
+    from bankml.library.reference import Derived
+    from bankml.library.registry import default_folder
+
+    modelfile = read_modelfile(read_bytes(arguments.file, MOST_BYTES))
+    registry = os.path.abspath(arguments.registry or default_folder())
+    places = Places(
+        modelfile=os.path.dirname(os.path.abspath(arguments.file)),
+        registry=registry,
+        models=os.path.abspath(arguments.models) if arguments.models else registry,
+    )
+    made = make(arguments.name, modelfile, places, note, progress_bar)
+    if isinstance(made, Derived):
+        say(f"{made.name} is made of {made.base.name}: {made.path}")
+    else:
+        say(f"{made.name} is ready: {made.path}")
+    return 0

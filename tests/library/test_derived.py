@@ -1,0 +1,359 @@
+import json
+import os
+from hashlib import sha256
+
+import pytest
+
+from bankml.errors import FileProblem, NotFound, Refused, RequestError
+from bankml.files import replacing
+from bankml.library import manifest as manifest_module
+from bankml.library.derived import copy, create, delete
+from bankml.library.layer import context_of, with_layer, with_parameters
+from bankml.library.manifest import digest_of
+from bankml.library.modelfile import Modelfile
+from bankml.library.reference import Layer, Source
+from bankml.library.registry import Registry
+from tests.library.folders import TEMPLATE, pin, templated
+
+MARIO = Modelfile(
+    "base",
+    system="You are Mario.",
+    parameters={"temperature": 0.7, "num_ctx": 512, "num_predict": -2, "seed": 7},
+    stop=("Luigi:",),
+    messages=({"role": "user", "content": "Who?"}, {"role": "assistant", "content": "It's-a me! 🍄"}),
+    license=("MIT",),
+    requires="0.14.0",
+)
+
+
+@pytest.fixture
+def registry(tmp_path):
+    templated(tmp_path / "Base-F16.gguf")
+    pin(tmp_path, "Base-F16.gguf")
+    return Registry(str(tmp_path))
+
+
+def manifest_of(registry, name):
+    with open(os.path.join(registry.folder, f"{name}.MODEL.json")) as file:
+        return json.load(file)
+
+
+def edited(registry, name, edit):
+    document = manifest_of(registry, name)
+    edit(document)
+    with open(os.path.join(registry.folder, f"{name}.MODEL.json"), "w") as file:
+        json.dump(document, file)
+
+
+def test_what_is_made_can_be_asked_for(registry, tmp_path):
+    made = create(registry, "Mario:latest", MARIO)
+    for name in ("mario", "MARIO", "mario:latest"):
+        found = registry.resolve(name)
+        assert found.derived == made and found.layer == made.layer and found.name == "mario"
+        assert found.source == registry.resolve("base").source
+    assert registry.derived() == [made] and registry.problems() == []
+    assert [reference.name for reference in registry.references()] == ["base-f16", "mario"]
+    assert made.layer.base_sha256 == found.source.sha256
+    assert made.layer.template_sha256 == sha256(TEMPLATE.encode()).hexdigest()
+    document = manifest_of(registry, "mario")
+    assert list(document) == ["kind", "bankml", "name", "created_at", "base", "layer", "digest"]
+    assert document["base"] == {
+        "name": "base-f16",
+        "file": "Base-F16.gguf",
+        "sha256": found.source.sha256,
+        "fork": str(tmp_path / "Base-F16.gguf.FORK.json"),
+        "path": str(tmp_path / "Base-F16.gguf"),
+    }
+    # The digest by hand, as the manifest's docstring says it.
+    spelled = json.dumps(document["layer"], ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    assert document["digest"] == made.digest == sha256(spelled.encode()).hexdigest()
+
+
+def test_a_name_with_a_tag(registry):
+    create(registry, "mario:V2", MARIO)
+    assert registry.resolve("Mario:v2").name == "mario:v2"
+    with pytest.raises(NotFound):
+        registry.resolve("mario")
+
+
+@pytest.mark.parametrize("name", ["base", "base:latest", "Base-F16", "base-f16:latest", "base-f16.gguf"])
+def test_no_pin_is_ever_hidden(registry, name):
+    create(registry, "mario", MARIO)
+    for attempt in (lambda: create(registry, name, MARIO), lambda: copy(registry, "mario", name)):
+        with pytest.raises(RequestError, match="is the name of a pinned file: a derived model needs another"):
+            attempt()
+    with pytest.raises(RequestError, match="is a pinned file: bankML deletes no weights"):
+        delete(registry, name)
+    assert os.listdir(registry.folder).count("mario.MODEL.json") == 1 and len(os.listdir(registry.folder)) == 3
+
+
+def test_a_pin_that_comes_later_takes_its_name(registry, tmp_path):
+    create(registry, "mario", MARIO)
+    pin(tmp_path, "mario.gguf")
+    assert registry.resolve("mario").layer is None
+    assert registry.derived() == []
+    assert "a pinned file has the name 'mario'" in registry.problems()[0].reason
+
+
+@pytest.mark.parametrize("name", ["", "..", "a/b", "a\0", ".hidden", "-a", "a b", "é", "a:b:c", "a:", ":a", "a" * 81])
+def test_names_no_manifest_may_have(registry, name):
+    before = sorted(os.listdir(registry.folder))
+    for attempt in (
+        lambda: create(registry, name, MARIO),
+        lambda: copy(registry, "base", name),
+        lambda: delete(registry, name),
+    ):
+        with pytest.raises(RequestError) as refusal:
+            attempt()
+        assert refusal.value.status == 400
+    assert sorted(os.listdir(registry.folder)) == before
+
+
+def test_layers_are_stacked(registry):
+    create(registry, "mario", MARIO)
+    more = Modelfile("mario", parameters={"temperature": 1.5, "top_k": 3}, license=("more",), system="")
+    assert create(registry, "second", more).layer == Layer(
+        system="You are Mario.",
+        parameters={"temperature": 1.5, "num_ctx": 512, "num_predict": -2, "seed": 7, "top_k": 3},
+        stop=MARIO.stop,
+        messages=MARIO.messages,
+        license=("MIT", "more"),
+        template_sha256=sha256(TEMPLATE.encode()).hexdigest(),
+        base_sha256=registry.resolve("base").source.sha256,
+        requires="0.14.0",
+    )
+    third = create(
+        registry,
+        "third",
+        Modelfile("second", system="You are Luigi.", stop=("a", "b"), messages=({"role": "user", "content": "x"},)),
+    )
+    assert third.layer.system == "You are Luigi." and third.layer.stop == ("a", "b")
+    assert third.layer.messages == ({"role": "user", "content": "x"},) and third.layer.parameters["top_k"] == 3
+    # Nothing of it depends on the models in between.
+    delete(registry, "mario")
+    delete(registry, "second")
+    assert registry.resolve("third").derived == third
+
+
+def test_only_the_bases_own_template(registry):
+    assert create(registry, "same", Modelfile("base", template=TEMPLATE)).layer.system is None
+    with pytest.raises(RequestError, match=r"^the TEMPLATE is not the one in Base-F16\.gguf: "):
+        create(registry, "other", Modelfile("base", template="{{ .Prompt }}"))
+    with pytest.raises(NotFound):
+        registry.resolve("other")
+
+
+def test_bases_that_will_not_do(registry, tmp_path):
+    with pytest.raises(NotFound, match="there is no model 'none' here"):
+        create(registry, "mario", Modelfile("none"))
+    with pytest.raises(RequestError, match="from is missing"):
+        create(registry, "mario", Modelfile(""))
+    with pytest.raises(RequestError, match="start it with --registry"):
+        create(Registry(None, Source("a", "a.gguf", "0" * 64, "f", None)), "mario", Modelfile("a"))
+    pin(tmp_path, "raw.gguf", content=b"no GGUF")
+    with pytest.raises(Refused, match="bad magic"):
+        create(registry, "mario", Modelfile("raw"))
+    (tmp_path / "raw.gguf").unlink()
+    with pytest.raises(FileProblem, match=r"^raw\.gguf is pinned, but the file is not found$"):
+        create(registry, "mario", Modelfile("raw"))
+    assert not any(name.endswith(".MODEL.json") for name in os.listdir(tmp_path))
+
+
+def test_copies_and_deletions(registry):
+    mario = create(registry, "mario", MARIO)
+    copied = copy(registry, "mario:latest", "Luigi")
+    assert copied.layer == mario.layer and copied.digest == mario.digest and copied.name == "luigi"
+    plain = copy(registry, "base", "plain")
+    assert plain.layer == Layer(template_sha256=mario.layer.template_sha256, base_sha256=mario.layer.base_sha256)
+    delete(registry, "mario:latest")
+    with pytest.raises(NotFound, match=r"^there is no model 'mario' to delete$"):
+        delete(registry, "mario")
+    assert [one.name for one in registry.derived()] == ["luigi", "plain"]
+    with pytest.raises(NotFound):
+        copy(registry, "mario", "peach")
+    copy(registry, "luigi", "plain")
+    assert registry.resolve("plain").layer == mario.layer
+
+
+def test_what_was_there_stays_when_the_write_fails(registry, monkeypatch):
+    first = create(registry, "mario", MARIO)
+
+    def failing(path, mode=0o644):
+        context = replacing(path, mode)
+
+        class Failing:
+            def __enter__(self):
+                out = context.__enter__()
+                out.write(b"half")
+                raise KeyboardInterrupt
+
+            def __exit__(self, *error):
+                return context.__exit__(*error)
+
+        return Failing()
+
+    monkeypatch.setattr(manifest_module, "replacing", failing)
+    with pytest.raises(KeyboardInterrupt):
+        create(registry, "mario", Modelfile("base"))
+    assert registry.resolve("mario").derived == first
+
+
+EDITS = {
+    "edited by hand": [
+        lambda it: it["layer"].update(system="You are Bowser."),
+        lambda it: it["layer"]["parameters"].update(temperature=0.8),
+        lambda it: it["layer"]["messages"][0].update(content="x"),
+        lambda it: it["layer"].pop("license"),
+        lambda it: it.update(digest="0" * 64),
+        lambda it: it["base"].update(sha256="0" * 64),
+    ],
+    "its kind is 'bankml.derived.v2'": [lambda it: it.update(kind="bankml.derived.v2")],
+    "its kind is 'None'": [lambda it: it.pop("kind")],
+    "it names the model 'luigi'": [lambda it: it.update(name="luigi")],
+    "it names the model '../mario'|slash": [lambda it: it.update(name="../mario")],
+    "has a key 'extra'": [lambda it: it.update(extra=1), lambda it: it["base"].update(extra=1)],
+    "lacks 'created_at'": [lambda it: it.pop("created_at")],
+    "created_at is": [lambda it: it.update(created_at="yesterday")],
+    "its layer is not an object": [lambda it: it.update(layer=[])],
+    "its base is not an object": [lambda it: it.update(base=None)],
+    "file is not a text": [lambda it: it["base"].update(file=3)],
+    "which no FORK.json here pins any more": [lambda it: it["base"].update(file="other.gguf")],
+}
+
+
+@pytest.mark.parametrize(("says", "edit"), [(says, edit) for says, edits in EDITS.items() for edit in edits])
+def test_an_edited_manifest_is_refused(registry, says, edit):
+    create(registry, "mario", MARIO)
+    create(registry, "other", MARIO)
+    edited(registry, "mario", edit)
+    with pytest.raises(Refused, match=says):
+        registry.resolve("mario")
+    with pytest.raises(Refused, match=says):
+        create(registry, "son", Modelfile("mario"))
+    assert [one.name for one in registry.derived()] == ["other"]
+    (problem,) = registry.problems()
+    assert problem.file == "mario.MODEL.json" and len(problem.reason) < 400
+    delete(registry, "mario")
+    assert registry.problems() == []
+
+
+LAYERS = {
+    "parameters is not an object": lambda layer: layer.update(parameters=[]),
+    "no parameter 'mirostat'": lambda layer: layer["parameters"].update(mirostat=1),
+    "temperature is a number": lambda layer: layer["parameters"].update(temperature="hot"),
+    "stop is not a list": lambda layer: layer.update(stop="x"),
+    "stop is a text that is not empty": lambda layer: layer.update(stop=[""]),
+    "one of messages is not an object": lambda layer: layer.update(messages=["x"]),
+    "the role of a message": lambda layer: layer.update(messages=[{"role": "tool", "content": "x"}]),
+    "template_sha256 is not 64 hex": lambda layer: layer.update(template_sha256="x"),
+    "system is not a text": lambda layer: layer.update(system=3),
+    "license is not a text": lambda layer: layer.update(license=[3]),
+    "lacks 'requires'": lambda layer: layer.pop("requires"),
+}
+
+
+@pytest.mark.parametrize("says", LAYERS)
+def test_a_layer_with_a_right_digest_is_still_read_strictly(registry, says):
+    create(registry, "mario", MARIO)
+
+    def edit(document):
+        LAYERS[says](document["layer"])
+        document["digest"] = digest_of(document["layer"])
+
+    edited(registry, "mario", edit)
+    with pytest.raises(Refused, match=says):
+        registry.resolve("mario")
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[]", b"[" * 100_000, b"\xff", b'{"a": NaN}', b'{"kind": "\\ud800"}', b"{}"]
+)
+def test_what_is_no_manifest_at_all(registry, content):
+    with open(os.path.join(registry.folder, "mario.MODEL.json"), "wb") as file:
+        file.write(content)
+    with pytest.raises(Refused, match=r"^mario\.MODEL\.json is not a manifest"):
+        registry.resolve("mario")
+    assert [problem.file for problem in registry.problems()] == ["mario.MODEL.json"]
+
+
+@pytest.mark.parametrize("depth", range(100, 1000, 50))
+def test_a_layer_as_deep_as_json_is_read(registry, depth):
+    create(registry, "mario", MARIO)
+    path = os.path.join(registry.folder, "mario.MODEL.json")
+    document = manifest_of(registry, "mario")
+    document["layer"]["system"] = "DEEP"
+    with open(path, "w") as file:
+        file.write(json.dumps(document).replace('"DEEP"', "[" * depth + "]" * depth))
+    with pytest.raises(Refused, match=r"edited by hand|nested too deep|not JSON"):
+        registry.resolve("mario")
+
+
+def test_a_base_whose_pin_changed_or_went(registry, tmp_path):
+    made = create(registry, "mario", MARIO)
+    templated(tmp_path / "Base-F16.gguf", "other")
+    (now,) = pin(tmp_path, "Base-F16.gguf")
+    was = made.base.sha256
+    with pytest.raises(
+        Refused, match=rf"^mario was made of Base-F16\.gguf pinned to {was}, which is now pinned to {now}: refused$"
+    ):
+        registry.resolve("mario")
+    (tmp_path / "Base-F16.gguf.FORK.json").unlink()
+    with pytest.raises(
+        Refused, match=r"^mario was made of Base-F16\.gguf, which no FORK\.json here pins any more: refused$"
+    ):
+        registry.resolve("mario")
+
+
+# Applying
+
+LAYER = Layer(
+    system="S",
+    parameters={"temperature": 0.5, "num_predict": 9, "num_ctx": 512, "top_k": 3},
+    stop=("x",),
+    messages=({"role": "user", "content": "m1"}, {"role": "assistant", "content": "m2"}),
+)
+SYSTEM, USER = {"role": "system", "content": "own"}, {"role": "user", "content": "u"}
+LATE = [USER, {"role": "assistant", "content": "a"}, SYSTEM]
+
+
+@pytest.mark.parametrize(
+    ("messages", "applied"),
+    [
+        ([USER], ["S", "m1", "m2", "u"]),
+        ([SYSTEM, USER], ["own", "m1", "m2", "u"]),
+        ([SYSTEM, SYSTEM, USER], ["own", "own", "m1", "m2", "u"]),
+        ([SYSTEM], ["own", "m1", "m2"]),
+        (LATE, ["S", "m1", "m2", "u", "a", "own"]),
+    ],
+)
+def test_where_the_layers_messages_go(messages, applied):
+    body = {"messages": messages}
+    assert [message["content"] for message in with_layer(LAYER, body)["messages"]] == applied
+    assert body == {"messages": messages}
+    without = Layer(messages=LAYER.messages)
+    assert [m["content"] for m in with_layer(without, body)["messages"]] == [one for one in applied if one != "S"]
+
+
+@pytest.mark.parametrize("messages", [None, [], "text", {}, 3])
+def test_messages_that_are_none_are_left_to_their_reader(messages):
+    assert with_layer(LAYER, {"messages": messages})["messages"] == messages
+    assert "messages" not in with_layer(LAYER, {})
+
+
+def test_parameters_stand_under_the_requests_own():
+    body = {"temperature": 0, "top_k": None, "seed": 1}
+    assert with_parameters(LAYER, body) == {"temperature": 0, "top_k": 3, "seed": 1, "max_tokens": 9, "stop": ["x"]}
+    for field in ("max_tokens", "n_predict", "max_completion_tokens"):
+        assert with_parameters(LAYER, {field: 4})[field] == 4
+        assert field == "max_tokens" or "max_tokens" not in with_parameters(LAYER, {field: 4})
+    assert with_parameters(LAYER, {"stop": "y"})["stop"] == "y"
+    assert with_parameters(LAYER, {"stop": []})["stop"] == []
+    assert with_parameters(Layer(parameters={"num_predict": -2}), {}) == {"max_tokens": -1}
+    assert with_layer(None, body) == with_parameters(None, body) == body
+
+
+def test_a_layers_context():
+    assert context_of("m", LAYER, 4096) == 512 == context_of("m", LAYER, 512)
+    assert context_of("m", Layer(), 4096) == context_of("m", None, 4096) == 4096
+    with pytest.raises(RequestError, match=r"^m asks for num_ctx 512, and this server's context is 511 \(--ctx\)$"):
+        context_of("m", LAYER, 511)

@@ -1,0 +1,223 @@
+import string
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bankml.errors import RequestError
+from bankml.library.modelfile import Modelfile, from_fields, read_modelfile, write_modelfile
+from bankml.library.parameters import PARAMETERS
+
+
+def read(text):
+    return read_modelfile(text.encode())
+
+
+def test_all_of_it():
+    found = read(
+        "# a comment\n"
+        "from base:latest\r\n"
+        "  # another\n"
+        "PARAMETER temperature 1\n"
+        'parameter stop "### User: "\n'
+        "PARAMETER stop </s>   \n"
+        "PARAMETER   num_predict   -2\n"
+        'SYSTEM """\n'
+        'You are "Mario".\n'
+        "  # no comment\n"
+        '"""   \n'
+        "MESSAGE user Hey there!\n"
+        'Message assistant "It\'s-a\nme"\n'
+        "LICENSE MIT\n"
+        '\tLICENSE """more"""\n'
+        "TEMPLATE {{ x }}\n"
+        "REQUIRES v0.14.0"
+    )
+    assert found == Modelfile(
+        source="base:latest",
+        system='\nYou are "Mario".\n  # no comment\n',
+        parameters={"temperature": 1.0, "num_predict": -2},
+        stop=("### User: ", "</s>"),
+        messages=({"role": "user", "content": "Hey there!"}, {"role": "assistant", "content": "It's-a\nme"}),
+        license=("MIT", "more"),
+        template="{{ x }}",
+        requires="0.14.0",
+    )
+    assert isinstance(found.parameters["temperature"], float) and isinstance(found.parameters["num_predict"], int)
+
+
+@pytest.mark.parametrize(
+    ("spelling", "value"),
+    [
+        ("plain text  ", "plain text"),
+        ('"  kept  "', "  kept  "),
+        ('""', ""),
+        ('""""""', ""),
+        ('"\'"', "'"),
+        ('"""one line"""', "one line"),
+        ('"""\nfour\n"""', "\nfour\n"),
+        ('"""a\r\nb"""', "a\r\nb"),
+        ('"two\nlines"', "two\nlines"),
+        ('"a"b"', 'a"b'),
+        ('"""\'\'"\'""\'""\'"\'\'\'\'\'""\'""\'"""', "''\"'\"\"'\"\"'\"'''''\"\"'\"\"'"),
+        ('say "hello"', 'say "hello"'),
+        ("é — 🙂\u200d", "é — 🙂\u200d"),
+        (" ", ""),
+    ],
+)
+def test_values_are_spelled_as_ollama_spells_them(spelling, value):
+    for end in ("", "\n", "\n\t\t\t", "\r\n# more"):
+        assert read(f"FROM foo\nSYSTEM {spelling}{end}").system == value
+    assert read(f"SYSTEM {spelling}\nFROM foo").source == "foo"
+
+
+def test_of_what_stands_twice_the_last_counts():
+    found = read("FROM a\nSYSTEM b\nSYSTEM c\nPARAMETER top_k 1\nPARAMETER top_k 2\nREQUIRES 1\nREQUIRES 2")
+    assert (found.system, dict(found.parameters), found.requires) == ("c", {"top_k": 2}, "2")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_encodings(encoding):
+    assert read_modelfile("FROM bob\nSYSTEM ünï".encode(encoding)).system == "ünï"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "^the Modelfile has no FROM line$"),
+        ("PARAMETER top_k 1", "^the Modelfile has no FROM line$"),
+        ("FROM a\nBADCOMMAND x y", "^Modelfile line 2: 'BADCOMMAND x y' begins with none of FROM, "),
+        ("FROM a\nFROMb c", "^Modelfile line 2: 'FROMb c' begins with none of"),
+        ("FROM", "^Modelfile line 1: FROM has no value$"),
+        ("FROM \n", "^Modelfile line 1: FROM has no value$"),
+        ("FROM: a", "^Modelfile line 1: FROM has no value$"),
+        ("FROM a\nFROM b", "^Modelfile line 2: FROM stands here again$"),
+        ('FROM a\nSYSTEM """\nb\n""\nc', '^Modelfile line 2: the """ of SYSTEM is not closed at the end of a lin'),
+        ('FROM a\n\nSYSTEM "', '^Modelfile line 3: the " of SYSTEM is not closed'),
+        ('FROM a\nSYSTEM "b" c', '^Modelfile line 2: the " of SYSTEM is not closed'),
+        ("FROM a\nMESSAGE system", "^Modelfile line 2: MESSAGE system has no value$"),
+        ("FROM a\nMESSAGE", "^Modelfile line 2: MESSAGE has no name after it$"),
+        ("FROM a\nMESSAGE tool x", "^Modelfile line 2: the role of a MESSAGE is system, user or assistant, not 'tool'"),
+        ("FROM a\nMESSAGE User x", "role of a MESSAGE"),
+        ("FROM a\nPARAMETER top_k", "^Modelfile line 2: PARAMETER top_k has no value$"),
+        ("FROM a\nPARAMETER mirostat 1", "^Modelfile line 2: there is no parameter 'mirostat' that is honoured here: "),
+        ("FROM a\nPARAMETER Top_K 1", "there is no parameter 'Top_K'"),
+        ("FROM a\nPARAMETER num_gpu 1", "there is no parameter 'num_gpu'"),
+        ("FROM a\nPARAMETER top_k 1.5", "^Modelfile line 2: the parameter top_k is a whole number from "),
+        ("FROM a\nPARAMETER top_k 1_0", "not '1_0'$"),
+        ("FROM a\nPARAMETER top_k ١", "the parameter top_k is a whole number"),
+        ("FROM a\nPARAMETER temperature warm", "the parameter temperature is a number, not 'warm'$"),
+        ("FROM a\nPARAMETER temperature nan", "the parameter temperature is a number, not 'nan'$"),
+        ("FROM a\nPARAMETER temperature 1e39", "the parameter temperature is a number, not '1e39'$"),
+        ("FROM a\nPARAMETER repeat_penalty 0", "the parameter repeat_penalty is a number above 0, not '0'$"),
+        ("FROM a\nPARAMETER repeat_last_n -1", "the parameter repeat_last_n is a whole number from 0 "),
+        ("FROM a\nPARAMETER num_ctx 0", "the parameter num_ctx is a whole number from 1 "),
+        ("FROM a\nPARAMETER seed 4294967296", "the parameter seed is a whole number from -1 to 4294967295"),
+        ('FROM a\nPARAMETER stop ""', "^Modelfile line 2: the parameter stop is a text that is not empty$"),
+        ("FROM a\nADAPTER ./lora", "^Modelfile line 2: ADAPTER is refused: adapters are not played here$"),
+        ("FROM a\nRENDERER x", "^Modelfile line 2: RENDERER is refused"),
+        ("FROM a\nPARSER x", "^Modelfile line 2: PARSER is refused"),
+        ("FROM a\nDRAFT x", "^Modelfile line 2: DRAFT is refused"),
+        ("FROM a\nREQUIRES soon", "^Modelfile line 2: REQUIRES is a version such as 0.14.0, not 'soon'$"),
+        ("FROM a\nSYSTEM b\0c", r"^Modelfile line 2: it has the character '\\x00' in it$"),
+        ('FROM a\r\rSYSTEM "\r\n\n"\r\nBAD x', "^Modelfile line 6: 'BAD x'"),
+    ],
+)
+def test_what_is_refused_is_named_with_its_line(text, says):
+    with pytest.raises(RequestError, match=says):
+        read(text)
+
+
+def test_bytes_that_are_no_text():
+    with pytest.raises(RequestError, match=r"^the Modelfile is not UTF-8: byte 5$"):
+        read_modelfile(b"FROM \xff")
+    with pytest.raises(RequestError, match=r"^the Modelfile is not UTF-16: byte "):
+        read_modelfile(b"\xff\xfea")
+    with pytest.raises(RequestError, match="more than"):
+        read_modelfile(b"#" * (5 << 20))
+
+
+def test_a_long_value_costs_its_length():
+    """A million lines before the closing quote; a reader that joins them anew at each would not end."""
+    body = '"x' + "\n " * 1_000_000
+    assert read(f'FROM a\nSYSTEM """{body}"""').system == body
+
+
+text = st.text(
+    st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]) | st.sampled_from(list('\n\t\r "#')), max_size=30
+)
+sayable = text.filter(lambda value: '"""' not in value)
+words = st.text(string.ascii_letters + string.digits + "-_.:/", min_size=1, max_size=12)
+numbers = {
+    float: st.floats(1e-30, 1e30) | st.integers(1, 9).map(float),
+    int: st.integers(1, 2**31 - 1),
+}
+modelfiles = st.builds(
+    Modelfile,
+    source=words,
+    system=st.none() | sayable,
+    parameters=st.fixed_dictionaries({}, optional={name: numbers[one.type] for name, one in PARAMETERS.items()}),
+    stop=st.lists(sayable.filter(bool), max_size=3).map(tuple),
+    messages=st.lists(
+        st.fixed_dictionaries({"role": st.sampled_from(["system", "user", "assistant"]), "content": sayable}),
+        max_size=3,
+    ).map(tuple),
+    license=st.lists(sayable, max_size=2).map(tuple),
+    template=st.none() | sayable,
+    requires=st.none() | st.sampled_from(["0.14.0", "1", "1.2.3-rc.1"]),
+)
+
+
+@given(modelfiles)
+def test_what_is_written_is_read_back(modelfile):
+    assert read(write_modelfile(modelfile)) == modelfile
+
+
+@given(modelfiles)
+def test_the_fields_of_a_request_say_the_same(modelfile):
+    body = {
+        "from": modelfile.source,
+        "system": modelfile.system,
+        "template": modelfile.template,
+        "parameters": {**modelfile.parameters, "stop": list(modelfile.stop)},
+        "messages": [dict(message) for message in modelfile.messages],
+        "license": list(modelfile.license),
+        "requires": modelfile.requires,
+    }
+    assert from_fields(body) == modelfile
+
+
+@given(st.binary(max_size=200) | text.map(str.encode))
+def test_any_file_is_read_or_refused_in_one_sentence(raw):
+    try:
+        read_modelfile(b"FROM a\n" + raw)
+    except RequestError as error:
+        assert error.message.isprintable() and len(error.message) < 600
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ({"from": 3}, "from must be a text"),
+        ({"parameters": []}, "parameters must be an object"),
+        ({"parameters": {"num_gpu": 1}}, "no parameter 'num_gpu'"),
+        ({"parameters": {"top_k": "1"}}, "top_k is a whole number"),
+        ({"parameters": {"top_k": True}}, "top_k is a whole number"),
+        ({"parameters": {"stop": [""]}}, "stop is a text that is not empty"),
+        ({"parameters": {"stop": 3}}, "stop must be a text or a list"),
+        ({"messages": {}}, "messages must be a list"),
+        ({"messages": [{"role": "user"}]}, r"messages\[0\] must be an object with a role and a content"),
+        ({"messages": [{"role": "user", "content": "a", "images": ["x"]}]}, r"messages\[0\] has 'images'"),
+        ({"messages": [{"role": "tool", "content": "a"}]}, "role of a MESSAGE"),
+        ({"license": [3]}, "license must be a text or a list"),
+        ({"requires": "x"}, "REQUIRES is a version"),
+    ],
+)
+def test_fields_that_are_refused(body, says):
+    with pytest.raises(RequestError, match=says):
+        from_fields(body)
+
+
+def test_one_license_one_stop_and_whole_numbers():
+    found = from_fields({"from": "a", "license": "MIT", "parameters": {"stop": "x", "top_k": 5.0, "temperature": 1}})
+    assert found == Modelfile("a", license=("MIT",), stop=("x",), parameters={"top_k": 5, "temperature": 1.0})
