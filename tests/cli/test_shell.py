@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -73,6 +74,7 @@ def test_a_missing_file_is_exit_1_and_named(words, capfd, tmp_path, monkeypatch)
 
 def test_the_types_that_convert_reads_are_told_truly():
     assert [*READ, LAST_READ] == [row.name for row in READERS]
+    assert f"{', '.join(READ)} and {LAST_READ};" in (Path(__file__).parents[2] / "docs" / "command-line.md").read_text()
 
 
 def test_usage(capfd):
