@@ -21,6 +21,9 @@
 A message is one sentence that names the field, the range and what came; it is shown to people as it stands.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class BankmlError(Exception):
     exit_code = 1
@@ -117,3 +120,23 @@ class NotSupported(RequestError):
 class Busy(RequestError):
     status = 503
     kind = "unavailable_error"
+
+
+PREFIXES = {1: "error", 2: "refuse", 3: "need_more"}
+"""How the line about an error begins, by its exit code."""
+
+
+def one_line(text: str) -> str:
+    """`text` with whatever a terminal would act on, or a line would end at, written as an escape."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+@contextmanager
+def named(name: str) -> Iterator[None]:
+    """A refusal of a room that sees only a file's header gets the file's name before it."""
+    try:
+        yield
+    except Refused as error:
+        if error.message.startswith(name):
+            raise
+        raise Refused(f"{name}: {error.message}") from error

@@ -31,6 +31,7 @@ class ToyFile:
     path = "/models/Toy-1M-F16.gguf"
     fork_path = "/models/FORK.json"
     verified_at = 1767225600.5
+    identity = SimpleNamespace(size=7)
     header = SimpleNamespace(metadata={"general.architecture": "toy", "toy.context_length": 4096})
     changed = False
 

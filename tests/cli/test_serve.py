@@ -12,17 +12,29 @@ from bankml.cli import main
 from bankml.cli.parser import build_parser
 from bankml.errors import Refused
 from tests.attacks.build import ARCH, gguf, tensor
+from tests.tiny_model import tiny_model
 
-GOOD = gguf((ARCH,), (tensor("a", (32, 2), 8, 0), tensor("b", (8,), 0, 96)), 128)
-HEX = sha256(GOOD).hexdigest()
+NOT_PLAYED = gguf((ARCH,), (tensor("a", (32, 2), 8, 0), tensor("b", (8,), 0, 96)), 128)
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory):
+    """The bytes of a model that is played."""
+    with open(tiny_model(tmp_path_factory.mktemp("serve"), n_layer=1).path, "rb") as file:
+        return file.read()
 
 
 @pytest.fixture
-def house(tmp_path, monkeypatch):
+def hex64(good):
+    return sha256(good).hexdigest()
+
+
+@pytest.fixture
+def house(tmp_path, monkeypatch, good, hex64):
     """A pinned model in the current folder, and stand-ins for the two rooms above; gathers what they are told."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "m.gguf").write_bytes(GOOD)
-    record = {"files": [{"path": "m.gguf", "bytes": len(GOOD), "sha256": HEX}]}
+    (tmp_path / "m.gguf").write_bytes(good)
+    record = {"files": [{"path": "m.gguf", "bytes": len(good), "sha256": hex64}]}
     (tmp_path / "m.gguf.FORK.json").write_text(json.dumps(record))
     told = {}
 
@@ -32,8 +44,8 @@ def house(tmp_path, monkeypatch):
             raise Refused("weights are Q8_0")
         return "the application"
 
-    def serve(application, listen, engine, *, ready):
-        told.update(application=application, listen=listen, engine=engine)
+    def serve(application, listen, engine, *, ready, refused):
+        told.update(application=application._application, listen=listen, engine=engine)
         ready(None)
         return 0
 
@@ -44,18 +56,18 @@ def house(tmp_path, monkeypatch):
     return told
 
 
-def test_a_verified_file_is_served(house, capfd):
+def test_a_verified_file_is_served(house, hex64, capfd):
     assert main(["serve", "m.gguf", "--native"]) == 0
     out, err = capfd.readouterr()
     lines = err.splitlines()
     assert out == "" and len(lines) == 3
-    assert lines[0] == f"verified: m.gguf: guard play, sha256 {HEX} as pinned"
+    assert lines[0] == f"verified: m.gguf: guard play, sha256 {hex64} as pinned"
     assert lines[1] == "listening: http://127.0.0.1:18093 (llama-server's endpoints: http://127.0.0.1:18092)"
     assert lines[2].startswith(
         "ask: curl -s http://127.0.0.1:18093/v1/chat/completions -H 'Content-Type: application/json'"
     )
     assert json.loads(lines[2].split("-d '")[1].removesuffix("'"))["messages"]
-    assert house["verified"].sha256 == HEX
+    assert house["verified"].sha256 == hex64
     assert (house["n_ctx"], house["threads"], house["application"]) == (4096, None, "the application")
     assert (house["listen"], house["engine"]) == (("127.0.0.1", 18093), ("127.0.0.1", 18092))
 
@@ -117,13 +129,19 @@ def test_a_slot_folder_that_is_none_is_told_before_the_file_is_hashed(house, cap
     assert capfd.readouterr().err == "error: --slot-dir m.gguf is not a folder\n" and house == {}
 
 
-def test_nothing_is_served_that_is_not_pinned_or_not_played(house, tmp_path, capfd):
+def test_nothing_is_served_that_is_not_pinned_or_not_played(house, good, hex64, tmp_path, capfd):
     assert main(["serve", "m.gguf", "--native", "--ctx", "1"]) == 2
     assert capfd.readouterr().err == "refuse: m.gguf: weights are Q8_0\n"
     house.clear()
-    (tmp_path / "m.gguf").write_bytes(GOOD[:-1] + b"x")
+    (tmp_path / "m.gguf").write_bytes(good[:-1] + b"x")
     assert main(["serve", "m.gguf", "--native"]) == 2
-    assert f"!= pinned {HEX}: refused" in capfd.readouterr().err and house == {}
+    assert f"!= pinned {hex64}: refused" in capfd.readouterr().err and house == {}
+
+
+def test_what_the_header_alone_shows_is_said_before_the_file_is_hashed(house, tmp_path, capfd):
+    (tmp_path / "m.gguf").write_bytes(NOT_PLAYED)  # nor has it the sha256 that is pinned
+    assert main(["serve", "m.gguf", "--native"]) == 2
+    assert "does not play it: tensor 'token_embd.weight' is missing" in capfd.readouterr().err and house == {}
 
 
 MODES = {"--native": ["--native"], "--spawn": ["--spawn", "/bin/true"], "--upstream alone": ["--upstream=127.0.0.1:7"]}

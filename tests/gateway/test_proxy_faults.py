@@ -145,6 +145,19 @@ def test_a_stream_that_breaks_ends_in_an_error_event_without_a_receipt(house, na
     assert not check(STREAMED, got).ok
 
 
+def test_a_stream_that_breaks_and_goes_on_is_ended_soon(house):
+    def chat(asked, write):
+        write(STREAM_HEAD + chunk(STREAM[0]))
+        for number in range(1000):
+            write(chunk(delta("x") if number != 5 else b"data: {]\n\n"))
+            time.sleep(0.005)
+
+    with house(chat=chat) as it:
+        _, got = it.chat(STREAMED)
+        assert it.standin.gone.wait(3), "the engine's connection is closed"
+    assert got.count(b'"x"') < 25 and b"it is not JSON" in got and b"receipt" not in got
+
+
 def test_comments_are_passed_on(house):
     parts = [STREAM[0], b": still here\n\n", b": \xc3\xa5\r\n" + delta("x"), b":\n" + DONE]
     with house(chat=streamed(parts)) as it:

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from bankml.errors import ModelChanged, UsageError
-from bankml.model.model import CONTEXT_STEP, Model, context_size
+from bankml.model.context import CONTEXT_STEP, context_size
+from bankml.model.model import Model
 from tests.tiny_model import tiny_model
 
 TOKENS = [5, 80, 200, 3, 3, 99, 120, 17] * 20
@@ -97,5 +98,5 @@ def test_environment_that_makes_no_sense(verified, monkeypatch, name, value):
 
 
 def test_a_context_of_no_tokens(verified):
-    with pytest.raises(UsageError, match="at least 1 token"):
+    with pytest.raises(UsageError, match="must be 1 to 16777216 tokens"):
         Model.open(verified, 0)

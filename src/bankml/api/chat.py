@@ -1,6 +1,6 @@
 """`POST /v1/chat/completions`: from a request's bytes to an answer with a receipt."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -21,10 +21,17 @@ from bankml.library.residency import Library
 from bankml.library.resident import Resident
 from bankml.receipt.receipt import Tally
 
+WriterOf = Callable[[ChatRequest, Head, Resident, Reply, Logprobs, Generation], Writer]
+"""Makes what writes the answer to a chat request."""
+
 
 def chat_completions(library: Library, request: Request, reply: Reply) -> LogLine:
     """Answers one chat request. What can be wrong with it is found before it stands in line for the resident model."""
-    chat = read_chat(request.body)
+    return answer_chat(library, read_chat(request.body), request, reply, wire_writer)
+
+
+def answer_chat(library: Library, chat: ChatRequest, request: Request, reply: Reply, writer_of: WriterOf) -> LogLine:
+    """Answers `chat`, which is what `request` asks; its receipt is about the request's bytes."""
     reference = library.resolve(chat.model)
     n_ctx = context_of(reference.name, reference.layer, library.last.n_ctx)
 
@@ -32,7 +39,7 @@ def chat_completions(library: Library, request: Request, reply: Reply) -> LogLin
         generation = layered_generation(chat, reference.layer, n_ctx, resident)
         tally = Tally(resident.provenance, request.body, request.arrived)
         logprobs = Logprobs(resident.tokens.piece, tally)
-        return Prepared(generation, tally, _writer(chat, Head(reference.name), resident, reply, logprobs, generation))
+        return Prepared(generation, tally, writer_of(chat, Head(reference.name), resident, reply, logprobs, generation))
 
     return answer(library, reference, prepare, reply)
 
@@ -73,9 +80,10 @@ def _held(generation: Generation, wanted: Constraint, streamed: bool) -> Generat
     return replace(generation, prefill=content.push(""), told=told)
 
 
-def _writer(
+def wire_writer(
     chat: ChatRequest, head: Head, resident: Resident, reply: Reply, logprobs: Logprobs, generation: Generation
 ) -> Writer:
+    """The answer as OpenAI's clients read it, streamed or whole."""
     if chat.stream:
         return StreamWriter(head, reply, logprobs, chat.include_usage)
     pieces = generation.pieces

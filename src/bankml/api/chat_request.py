@@ -51,12 +51,17 @@ class ChatRequest:
 
 def read_chat(body: bytes) -> ChatRequest:
     """Reads a request's body. Raises RequestError with one sentence: the field, what is allowed and what came."""
+    return chat_request(read_body(body))
+
+
+def read_body(body: bytes) -> dict[str, Any]:
+    """The JSON object of a chat request's body. Raises RequestError with one sentence."""
     value = read_json(body)
     if isinstance(value, list):
         raise RequestError("'messages' is required")
     if not isinstance(value, dict):
         raise RequestError("the body must be a JSON object with 'messages'")
-    return chat_request(value)
+    return value
 
 
 def chat_request(body: Mapping[str, Any]) -> ChatRequest:

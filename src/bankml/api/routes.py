@@ -26,6 +26,7 @@ from bankml.library.reference import Source
 from bankml.library.registry import Registry
 from bankml.library.residency import Library
 from bankml.library.resident import Resident
+from bankml.measure.prometheus import State
 
 if TYPE_CHECKING:
     from bankml.gate.verify import Verified
@@ -198,6 +199,25 @@ class Application:
             # A defect here. The message may quote what a person wrote, so only its type and its place are logged.
             log.error("%s\n%s", type(error).__name__, "".join(traceback.format_tb(error.__traceback__)))
             return self._refuse(BankmlError("the server failed at this request; its log says where"), request, outgoing)
+
+    def route(self, request: Request) -> str | None:
+        """The path of the tables that `request` asks for, of a slot's own path the part before its number."""
+        if request.path in ROUTES[request.address]:
+            return request.path
+        if request.address == "engine":
+            return PREFIX.rstrip("/") if request.path.startswith(PREFIX) else None
+        return None if self._ollama is None else self._ollama.route(request.path)
+
+    def state(self) -> State:
+        """What is true of it at this moment, for its metrics."""
+        resident = self._library.resident
+        cache = None if resident is None else resident.engine.prompt_cache
+        return State(
+            engine=self._library.last.provenance.engine,
+            waiting=self._library.waiting,
+            model_bytes=0 if resident is None else resident.verified.identity.size,
+            cache_bytes=0 if cache is None else cache.nbytes,
+        )
 
     def _refuse(self, error: BankmlError, request: Request, outgoing: Started) -> LogLine:
         body = shape_of(request.path, request.address)(error)

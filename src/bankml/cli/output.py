@@ -4,23 +4,17 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
-from typing import TextIO
 
-from bankml.errors import Refused
+from bankml.errors import named, one_line
 
 # Below this a bar would only flicker.
 BAR_FROM_BYTES = 32 << 20
 
 
-def one_line(text: str) -> str:
-    """`text` with whatever a terminal would act on, or a line would end at, written as an escape."""
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
-
-
 def say(text: str) -> None:
     """One line on stdout. Raises as `write`."""
     with _stdout():
-        _print(sys.stdout, text)
+        print(_encodable(text, sys.stdout.encoding), flush=True)
 
 
 def write(data: bytes) -> None:
@@ -46,13 +40,13 @@ def _stdout() -> Iterator[None]:
 def note(text: str) -> None:
     """One line on stderr: progress, not an error. Where it cannot be written there is nobody to tell."""
     with suppress(OSError, ValueError):
-        _print(sys.stderr, text)
+        print(_encodable(text, sys.stderr.encoding), file=sys.stderr, flush=True)
 
 
-def _print(stream: TextIO, text: str) -> None:
-    """A character the terminal's encoding lacks is written as an escape, too."""
-    encoding = stream.encoding or "utf-8"
-    print(one_line(text).encode(encoding, "backslashreplace").decode(encoding), file=stream, flush=True)
+def _encodable(text: str, encoding: str | None) -> str:
+    """One line; a character that the terminal's encoding lacks is written as an escape, too."""
+    encoding = encoding or "utf-8"
+    return one_line(text).encode(encoding, "backslashreplace").decode(encoding)
 
 
 def complain(prefix: str, message: str) -> None:
@@ -92,13 +86,6 @@ def file_bar(label: str, path: str | os.PathLike[str]) -> AbstractContextManager
     return progress_bar(f"{label} {os.path.basename(path)}", size)
 
 
-@contextmanager
-def about(path: str | os.PathLike[str]) -> Iterator[None]:
+def about(path: str | os.PathLike[str]) -> AbstractContextManager[None]:
     """A refusal of a room that sees only the header gets the file's name before it."""
-    name = os.path.basename(path)
-    try:
-        yield
-    except Refused as error:
-        if error.message.startswith(name):
-            raise
-        raise Refused(f"{name}: {error.message}") from error
+    return named(os.path.basename(path))

@@ -6,15 +6,16 @@ from argparse import Namespace
 from typing import TYPE_CHECKING, NoReturn
 
 from bankml.cli.output import about, file_bar, note, say
-from bankml.cli.parser import CONTEXT, UPSTREAM
+from bankml.cli.parser import UPSTREAM
 from bankml.cli.proxy import check_options
+from bankml.cli.verified import fork_of, verified_model
 from bankml.errors import RequestError, UsageError
+from bankml.model.context import DEFAULT_CONTEXT, MAX_CONTEXT
 
 if TYPE_CHECKING:
     from bankml.gate.verify import Verified
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-MAX_CONTEXT = 1 << 24
 MAX_THREADS = 1024
 EXAMPLE = '{"messages":[{"role":"user","content":"Say hello."}],"max_tokens":32}'
 
@@ -24,11 +25,7 @@ Address = tuple[str, int]
 def serve(arguments: Namespace) -> int:
     check_options(arguments)
     listen, engine = _checked(arguments)
-    fork = arguments.fork
-    if fork is None:
-        fork = f"{arguments.file}.FORK.json"
-        if not os.path.lexists(fork):
-            raise UsageError(f"there is no {fork} beside the model: name its file of records with --fork")
+    fork = fork_of(arguments.file, arguments.fork)
     return (_serve if arguments.native else _serve_in_front)(arguments, arguments.file, fork, listen, engine)
 
 
@@ -38,7 +35,7 @@ def demo(arguments: Namespace) -> int:
     listen, engine = _checked(arguments)
     model, fork = prepare(arguments.dir or default_folder(), note, file_bar)
     if arguments.no_serve:
-        _verified(str(model), str(fork))
+        verified_model(str(model), str(fork))
         say(f"{model} is ready: bankml serve {shlex.quote(str(model))} --native")
         return 0
     return _serve(arguments, str(model), str(fork), listen, engine)
@@ -47,10 +44,15 @@ def demo(arguments: Namespace) -> int:
 def _serve(arguments: Namespace, file: str, fork: str, listen: Address, engine: Address) -> int:
     """Verifies, says what is served and how to ask, and serves until a signal ends it."""
     registry, keep_alive = _registry(arguments.registry), _keep_alive(arguments.keep_alive)
-    verified = _verified(file, fork)
 
+    from bankml.library.load import require_played
+
+    verified = verified_model(file, fork, require_played)
+
+    from bankml.api.measured import Measured
     from bankml.api.routes import build_application
     from bankml.gateway.server import serve as run
+    from bankml.measure.usage import Watched
 
     with about(file):
         application = build_application(
@@ -62,7 +64,14 @@ def _serve(arguments: Namespace, file: str, fork: str, listen: Address, engine: 
             keep_alive=keep_alive,
         )
 
-    code: int = run(application, listen=listen, engine=engine, ready=lambda _: _announce(verified, listen, engine))
+    measured = Measured(application, [Watched("gateway", os.getpid())])
+    code: int = run(
+        measured,
+        listen=listen,
+        engine=engine,
+        ready=lambda _: _announce(verified, listen, engine),
+        refused=measured.refused,
+    )
     return code
 
 
@@ -91,15 +100,8 @@ def _serve_in_front(arguments: Namespace, file: str, fork: str, listen: Address,
     """The same in front of llama-server."""
     from bankml.cli.proxy import run_in_front
 
-    verified = _verified(file, fork)
+    verified = verified_model(file, fork)
     return run_in_front(arguments, verified, listen, engine, lambda: _announce(verified, listen, engine))
-
-
-def _verified(file: str, fork: str) -> "Verified":
-    from bankml.gate.verify import verify
-
-    with file_bar("hashing", file) as progress:
-        return verify(file, fork, progress)
 
 
 def _announce(verified: "Verified", listen: Address, engine: Address) -> None:
@@ -112,7 +114,7 @@ def _announce(verified: "Verified", listen: Address, engine: Address) -> None:
 def _checked(arguments: Namespace) -> tuple[Address, Address]:
     """The two addresses, once every number of the command line is in its range."""
     if arguments.ctx is None:  # only now: whether it was given matters to `check_options`
-        arguments.ctx = CONTEXT
+        arguments.ctx = DEFAULT_CONTEXT
     _in_range("--ctx", arguments.ctx, MAX_CONTEXT)
     if arguments.threads is not None:
         _in_range("--threads", arguments.threads, MAX_THREADS)

@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from bankml.errors import UsageError
@@ -23,9 +24,9 @@ def available_memory(meminfo: Path = Path("/proc/meminfo")) -> int:
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
-def asked_limit() -> int | None:
+def asked_limit(environment: Mapping[str, str] = os.environ) -> int | None:
     """The limit of the prompt cache in bytes that the environment asks for now. Raises UsageError."""
-    return cache_limit(os.environ.get(VARIABLE), available_memory())
+    return cache_limit(environment.get(VARIABLE), available_memory())
 
 
 def cache_limit(text: str | None, available: int) -> int | None:

@@ -29,6 +29,7 @@ from bankml.gateway.rules import error_body
 from bankml.gateway.transcript import EventStream, Transcript, with_receipt
 from bankml.gateway.upstream import EngineAnswer, Patience, Whole
 from bankml.gateway.vouch import Declined, Vouch, Vouched
+from bankml.measure.prometheus import State
 from bankml.receipt.receipt import Tally
 
 log = logging.getLogger("bankml.gateway")
@@ -94,6 +95,14 @@ class Proxy:
             # A defect here. The message may quote what a person wrote, so only its type and its place are logged.
             log.error("%s\n%s", type(error).__name__, "".join(traceback.format_tb(error.__traceback__)))
             return self._refuse(BankmlError("the server failed at this request; its log says where"), request, outgoing)
+
+    def route(self, request: Request) -> str | None:
+        """The path of the table above that `request` asks for."""
+        return request.path if request.path in self._routes else None
+
+    def state(self) -> State:
+        """What is true of it at this moment, for its metrics; of the engine only that it is one."""
+        return State(status.BEHIND)
 
     # ---- what is answered
 

@@ -7,14 +7,14 @@ with the sha256 of every file it was made of.
 import json
 import os
 import re
-import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 
 import bankml
 from bankml.errors import FileProblem, Refused, UsageError
-from bankml.files import problem, replacing
+from bankml.files import problem, replacing, workshop
 from bankml.gate.digest import sha256_file
 from bankml.gate.verify import verify
 from bankml.library.derived import check_free
@@ -131,7 +131,7 @@ def _convert(folder: str, file: str, places: Places, say: Say, bar: Bar) -> Sour
     try:
         for place in (places.models, places.registry):
             os.makedirs(place, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=places.models, prefix=".making-") as making:
+        with workshop(Path(places.models), ".making-") as making:
             made = os.path.join(making, file)
             say(f"converting {folder} to F16: {target}")
             with bar("converting", 2 * weight_bytes(folder)) as progress:

@@ -2,14 +2,17 @@
 
 import contextlib
 import ctypes
+import os
+from collections.abc import Mapping
 from functools import lru_cache
 
 from bankml.engine.completion import ENGINE, UNLIMITED, Engine
 from bankml.engine.memory import asked_limit
 from bankml.engine.parts import TokenSampler
 from bankml.engine.prompt_cache import prompt_cache
-from bankml.errors import Refused, RequestError
+from bankml.errors import Refused, RequestError, named
 from bankml.gate.verify import Verified, verify
+from bankml.gguf.header import Header
 from bankml.grammar.constraint import Constraint, constraint
 from bankml.grammar.matcher import Grammar, Matcher, VocabularyTree, vocabulary_tree
 from bankml.grammar.sampler import GrammarSampler
@@ -18,6 +21,7 @@ from bankml.library.registry import Registry
 from bankml.library.residency import Library, Names
 from bankml.library.resident import Resident
 from bankml.model.model import Model
+from bankml.model.plan import plan
 from bankml.receipt.receipt import Provenance
 from bankml.sampling.chain import Sampler
 from bankml.sampling.lexicon import Lexicon
@@ -34,16 +38,44 @@ NOT_IN_PROPS = ("logit_bias", "dry_sequence_breakers")
 NOT_PLAYED = "bankML's native forward pass does not play it"
 
 
-def load(verified: Verified, n_ctx: int, threads: int | None = None, source: Source | None = None) -> Resident:
+def require_played(header: Header) -> None:
+    """Raises Refused, naming the key or tensor, where the header alone shows that the model is not played.
+
+    What `load` finds later is the vocabulary's: reading one takes too long to be done twice.
+    """
+    plan(header)
+    _template(header)
+
+
+def _template(header: Header) -> str:
+    source = header.metadata.get("tokenizer.chat_template")
+    if not isinstance(source, str):
+        raise Refused(f"{NOT_PLAYED}: tokenizer.chat_template is missing, or is no text")
+    return source
+
+
+def load(
+    verified: Verified,
+    n_ctx: int,
+    threads: int | None = None,
+    source: Source | None = None,
+    environment: Mapping[str, str] = os.environ,
+) -> Resident:
     """Makes everything an answer needs; the weights are opened last, when nothing else can refuse any more.
 
     `n_ctx` is the context in tokens; `threads` None means the model's own choice; `source` is what was verified, where
-    that was asked for by name. Raises Refused, naming the key or tensor, for a model that is not played.
+    that was asked for by name; `environment` is where the BANKML_ variables are looked up. Raises Refused, naming the
+    file and the key or tensor, for a model that is not played.
     """
+    with named(verified.name):
+        return _load(verified, n_ctx, threads, source or Source.of(verified), environment)
+
+
+def _load(
+    verified: Verified, n_ctx: int, threads: int | None, source: Source, environment: Mapping[str, str]
+) -> Resident:
     tokenizer = Tokenizer.from_header(verified.header)
-    template_source = verified.header.metadata.get("tokenizer.chat_template")
-    if not isinstance(template_source, str):
-        raise Refused(f"{NOT_PLAYED}: tokenizer.chat_template is missing, or is no text")
+    template_source = _template(verified.header)
     template = ChatTemplate(template_source, tokenizer.bos_text, tokenizer.eos_text)
     defaults = model_defaults(verified.header.metadata)
     lexicon = Lexicon(
@@ -53,11 +85,11 @@ def load(verified: Verified, n_ctx: int, threads: int | None = None, source: Sou
         sorted(tokenizer.vocabulary.end_of_generation),
     )
     tree = lru_cache(maxsize=1)(lambda: tree_of(tokenizer))  # made for the first answer that is held to a grammar
-    limit = asked_limit()
-    model = Model.open(verified, n_ctx, threads)
+    limit = asked_limit(environment)
+    model = Model.open(verified, n_ctx, threads, environment)
     give_back_memory()
     return Resident(
-        source=source or Source.of(verified),
+        source=source,
         verified=verified,
         provenance=Provenance(ENGINE, verified.sha256, verified.verdict.kind),
         tokens=tokenizer,
@@ -74,24 +106,35 @@ def load(verified: Verified, n_ctx: int, threads: int | None = None, source: Sou
     )
 
 
-def open_library(verified: Verified, n_ctx: int, threads: int | None = None, known: Names | None = None) -> Library:
+def open_library(
+    verified: Verified,
+    n_ctx: int,
+    threads: int | None = None,
+    known: Names | None = None,
+    environment: Mapping[str, str] = os.environ,
+) -> Library:
     """The library whose startup model is the verified file, loaded now, each model with a context of `n_ctx` tokens.
 
     `known` are the names of all others; None: there are none. Raises what `load` raises.
     """
-    resident = load(verified, n_ctx, threads)
-    names = known or Registry(None, resident.source)
-    return Library(names, lambda source: open_source(source, n_ctx, threads), resident)
+    resident = load(verified, n_ctx, threads, environment=environment)
+
+    def reopen(source: Source) -> Resident:
+        return open_source(source, n_ctx, threads, environment)
+
+    return Library(known or Registry(None, resident.source), reopen, resident)
 
 
-def open_source(source: Source, n_ctx: int, threads: int | None = None) -> Resident:
+def open_source(
+    source: Source, n_ctx: int, threads: int | None = None, environment: Mapping[str, str] = os.environ
+) -> Resident:
     """Verifies and loads what `source` stands for. Raises Refused, Truncated, FileProblem."""
     if source.path is None:
         raise Refused(f"{source.file} is pinned, but the file is not here: refused")
-    verified = verify(source.path, source.fork, name=source.file)
+    verified = verify(source.path, source.fork, name=source.file, require=require_played)
     if verified.sha256 != source.sha256:
         raise Refused(f"{source.file} is pinned to {verified.sha256} now, and was to {source.sha256}: refused")
-    return load(verified, n_ctx, threads, source)
+    return load(verified, n_ctx, threads, source, environment)
 
 
 def give_back_memory() -> None:

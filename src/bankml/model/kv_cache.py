@@ -43,9 +43,9 @@ Q8_0 = CacheType("q8_0", np.uint8, _q8_0_row)
 CACHE_TYPES: Mapping[str, CacheType] = {one.name: one for one in (F16, Q8_0)}
 
 
-def asked_type() -> CacheType:
+def asked_type(environment: Mapping[str, str] = os.environ) -> CacheType:
     """What BANKML_CACHE_TYPE says: f16, the default, or q8_0. Raises UsageError for anything else."""
-    name = os.environ.get("BANKML_CACHE_TYPE") or F16.name
+    name = environment.get("BANKML_CACHE_TYPE") or F16.name
     if name not in CACHE_TYPES:
         raise UsageError(f"BANKML_CACHE_TYPE must be {' or '.join(CACHE_TYPES)}, not {name!r}")
     return CACHE_TYPES[name]

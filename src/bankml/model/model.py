@@ -1,7 +1,7 @@
 """A verified model, opened: tokens in, logits out, with the K/V cache between."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -9,31 +9,25 @@ import numpy.typing as npt
 from bankml import _native
 from bankml.errors import UsageError
 from bankml.gate.verify import Verified
+from bankml.model.context import MAX_CONTEXT, context_cells, context_size
 from bankml.model.decoder import MICRO_BATCH, Decoder, Graph
-from bankml.model.kv_cache import KVCache, State, asked_type
+from bankml.model.kv_cache import CacheType, KVCache, State, asked_type
 from bankml.model.llama import Llama
 from bankml.model.plan import Plan, plan
 from bankml.model.qwen3 import Qwen3
 from bankml.model.weights import Weights
 
-CONTEXT_STEP = 256  # llama.cpp rounds a context up to whole steps of this many tokens
 DEFAULT_LLAMA_THREADS = 3
 
 
-def environment_count(name: str, default: int, most: int = 1024) -> int:
+def environment_count(environment: Mapping[str, str], name: str, default: int, most: int = 1024) -> int:
     """A positive whole number from the environment. Raises UsageError, naming the variable."""
-    text = os.environ.get(name)
+    text = environment.get(name)
     if text is None or text == "":
         return default
     if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= most:
         raise UsageError(f"{name} must be a whole number from 1 to {most}, not {text!r}")
     return int(text)
-
-
-def context_size(wanted: int, trained: int) -> int:
-    """The context that llama-server gives when asked for `wanted` tokens of a model trained on `trained`."""
-    rounded = -(-wanted // CONTEXT_STEP) * CONTEXT_STEP
-    return min(rounded, trained)
 
 
 class Model:
@@ -42,30 +36,35 @@ class Model:
     `logits` is float32 [n_vocab], written by `forward` when asked to.
     """
 
-    def __init__(self, verified: Verified, shape: Plan, n_ctx: int, threads: int, llama_threads: int) -> None:
+    def __init__(
+        self, verified: Verified, shape: Plan, n_ctx: int, threads: int, llama_threads: int, kind: CacheType
+    ) -> None:
         pool = _native.Pool(threads)
-        cells = -(-n_ctx // CONTEXT_STEP) * CONTEXT_STEP
+        cells = context_cells(n_ctx)
         graph: Graph = Qwen3(shape, pool) if shape.architecture == "qwen3" else Llama(shape, pool)
         self.plan = shape
         self.n_ctx = context_size(n_ctx, shape.context_length)
-        self.cache = KVCache(shape, cells, asked_type())
+        self.cache = KVCache(shape, cells, kind)
         self._decoder = Decoder(shape, Weights(verified), graph, pool, cells, llama_threads)
         self._logits = np.zeros((1, shape.n_vocab), np.float32)
         self.logits: npt.NDArray[np.float32] = self._logits[0]
 
     @classmethod
-    def open(cls, verified: Verified, n_ctx: int, threads: int | None = None) -> "Model":
+    def open(
+        cls, verified: Verified, n_ctx: int, threads: int | None = None, environment: Mapping[str, str] = os.environ
+    ) -> "Model":
         """Opens a verified file for a context of `n_ctx` tokens.
 
         `threads`, else BANKML_THREADS, else every core; BANKML_LLAMA_THREADS is the `-t` of the llama-server whose bits
-        are wanted. Raises Refused when the model is not played, ModelChanged, UsageError.
+        are wanted, BANKML_CACHE_TYPE the type of the K/V cache; all are looked up in `environment`. Raises Refused when
+        the model is not played, ModelChanged, UsageError.
         """
-        if n_ctx < 1:
-            raise UsageError(f"the context must be at least 1 token, not {n_ctx}")
+        if not 1 <= n_ctx <= MAX_CONTEXT:
+            raise UsageError(f"the context must be 1 to {MAX_CONTEXT} tokens, not {n_ctx}")
         shape = plan(verified.header)
-        workers = threads or environment_count("BANKML_THREADS", len(os.sched_getaffinity(0)))
-        llama_threads = environment_count("BANKML_LLAMA_THREADS", DEFAULT_LLAMA_THREADS)
-        return cls(verified, shape, n_ctx, workers, llama_threads)
+        workers = threads or environment_count(environment, "BANKML_THREADS", len(os.sched_getaffinity(0)))
+        llama_threads = environment_count(environment, "BANKML_LLAMA_THREADS", DEFAULT_LLAMA_THREADS)
+        return cls(verified, shape, n_ctx, workers, llama_threads, asked_type(environment))
 
     def forward(self, tokens: Sequence[int], position: int, logits: bool) -> None:
         """Computes at most MICRO_BATCH tokens into cells `position` on; `logits`: the last one's, in self.logits."""

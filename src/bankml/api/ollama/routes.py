@@ -44,6 +44,12 @@ class Ollama:
             return {"GET": _no_blob, "POST": _refusing(NO_BLOBS)}
         return self._routes().get(path)
 
+    def route(self, path: str) -> str | None:
+        """`path` itself where it answers, of a blob's the part before its digest: there are few of these."""
+        if path.startswith(BLOBS):
+            return BLOBS.rstrip("/")
+        return None if self.methods_of(path) is None else path
+
     def _routes(self) -> Mapping[str, Methods]:
         return {
             "/": {"GET": _running},

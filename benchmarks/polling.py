@@ -1,0 +1,139 @@
+"""What polling costs the decode rate: /bankml/usage, /bankml/metrics and /metrics, each asked for ten times a second.
+
+    python -m benchmarks.polling MODEL.gguf [--rounds 10] [--tokens 128] [--threads N] [--per-second 10]
+
+Server, poller and this client are three processes. Rounds alternate between left alone and polled, so that a busy
+machine disturbs both alike; each round is one answer of so many tokens, and its rate is the server's own
+(`timings.predicted_per_second`). Printed are the medians and the ratio of polled to alone, round by round; the target
+is at most 1 % lost. A busy machine moves rates by more than that, so what the server itself spends on the polling is
+printed too, as the part of a core it uses while it is polled and asked nothing else. MODEL.gguf.FORK.json must be
+beside it.
+"""
+
+import argparse
+import http.client
+import json
+import os
+import re
+import socket
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+PATHS = ("/bankml/usage", "/bankml/metrics", "/metrics")
+POLLER = """
+import http.client, sys, threading, time
+port, pause = int(sys.argv[1]), 1 / float(sys.argv[2])
+def poll(path):
+    client = http.client.HTTPConnection("127.0.0.1", port)
+    while True:
+        began = time.monotonic()
+        client.request("GET", path)
+        client.getresponse().read()
+        time.sleep(max(0, pause - (time.monotonic() - began)))
+for path in sys.argv[3:]:
+    threading.Thread(target=poll, args=(path,), daemon=True).start()
+sys.stdin.read()
+"""
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+@contextmanager
+def serving(model: str, threads: int | None) -> Iterator[int]:
+    """`bankml serve` with the model; its port."""
+    port, engine = free_port(), free_port()
+    words = [sys.executable, "-m", "bankml", "serve", model, "--native", "--ctx", "2048"]
+    words += ["--listen", f"127.0.0.1:{port}", "--upstream", f"127.0.0.1:{engine}"]
+    words += [] if threads is None else ["--threads", str(threads)]
+    server = subprocess.Popen(words, stderr=subprocess.DEVNULL)
+    try:
+        while server.poll() is None:
+            try:
+                socket.create_connection(("127.0.0.1", port)).close()
+                break
+            except OSError:
+                time.sleep(0.1)
+        else:
+            sys.exit("the server did not start; does MODEL.gguf.FORK.json stand beside the model?")
+        yield port
+    finally:
+        server.terminate()
+        server.wait()
+
+
+@contextmanager
+def polled(port: int, per_second: float) -> Iterator[None]:
+    """A process that asks for each of PATHS so often, each over a connection of its own."""
+    words = [sys.executable, "-c", POLLER, str(port), str(per_second), *PATHS]
+    poller = subprocess.Popen(words, stdin=subprocess.PIPE)
+    try:
+        time.sleep(0.5)  # it is up, and the first look has loaded what looking needs
+        yield
+    finally:
+        poller.kill()
+        poller.communicate()
+
+
+def rate(client: http.client.HTTPConnection, tokens: int) -> float:
+    """Tokens a second of one answer, as the server measured them."""
+    body = {"prompt": "Once upon a time", "n_predict": tokens, "temperature": 0, "ignore_eos": True}
+    client.request("POST", "/completion", json.dumps(body), {"Content-Type": "application/json"})
+    answer = json.loads(client.getresponse().read())
+    if "timings" not in answer:
+        sys.exit(f"the server refused: {answer}")
+    found: float = answer["timings"]["predicted_per_second"]
+    return found
+
+
+def spent(client: http.client.HTTPConnection) -> float:
+    """Seconds of processor time that the server has used."""
+    client.request("GET", "/metrics")
+    found = re.search(rb"^process_cpu_seconds_total (\S+)$", client.getresponse().read(), re.MULTILINE)
+    assert found is not None
+    return float(found[1])
+
+
+def share_of_a_core(client: http.client.HTTPConnection, seconds: float = 5.0) -> float:
+    """What the server uses of one core now."""
+    began, before = time.monotonic(), spent(client)
+    time.sleep(seconds)
+    return (spent(client) - before) / (time.monotonic() - began)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model")
+    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--tokens", type=int, default=128)
+    parser.add_argument("--threads", type=int)
+    parser.add_argument("--per-second", type=float, default=10)
+    options = parser.parse_args()
+    alone, under = [], []
+    with serving(options.model, options.threads) as port:
+        client = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
+        with polled(port, options.per_second):
+            rate(client, 16)
+            polling = share_of_a_core(client)
+        for _ in range(options.rounds):
+            alone.append(rate(client, options.tokens))
+            with polled(port, options.per_second):
+                under.append(rate(client, options.tokens))
+    ratios = [one / other for one, other in zip(under, alone, strict=True)]
+    print(
+        f"{os.path.basename(options.model)}: alone {statistics.median(alone):.1f} tokens/s,"
+        f" polled {statistics.median(under):.1f}; ratio {statistics.median(ratios):.4f}"
+        f" (best of each {max(under) / max(alone):.4f}); polling takes {polling:.1%} of a core"
+    )
+
+
+if __name__ == "__main__":
+    main()

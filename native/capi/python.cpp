@@ -1,0 +1,168 @@
+#include "capi/python.h"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <string_view>
+
+#include "capi/home.h"
+#include "capi/host.h"
+#include "capi/log.h"
+
+namespace bankml::capi {
+namespace {
+
+constexpr const char *kFront = "bankml.capi.front";
+
+std::mutex starting;  // of the two that follow; whoever holds it never waits for the GIL
+Python functions;
+bool known = false;
+
+bool look_up(void *library, std::string &why) {
+#define BANKML_LOOK_UP(name)                                                                                             \
+    functions.name = reinterpret_cast<decltype(functions.name)>(dlsym(library, #name));                                  \
+    if (functions.name == nullptr) {                                                                                     \
+        why = "the Python in this process has no " #name;                                                                \
+        return false;                                                                                                    \
+    }
+    BANKML_PYTHON_FUNCTIONS(BANKML_LOOK_UP)
+#undef BANKML_LOOK_UP
+    const std::string_view version = py.Py_GetVersion();
+    if (!version.starts_with(BANKML_PYTHON ".")) {
+        why = "this program embeds Python " + std::string(version.substr(0, version.find(' '))) +
+              ", and this bankml was built for Python " BANKML_PYTHON;
+        return false;
+    }
+    return true;
+}
+
+// The Python this process has, or the packages' own, loaded now.
+bool find_functions(const Home &home, std::string &why) {
+    if (dlsym(RTLD_DEFAULT, "Py_IsInitialized") != nullptr) return look_up(RTLD_DEFAULT, why);
+    // Loaded already but for itself alone, as a plug-in is, it becomes global; only then is it looked for in files.
+    for (const int how : {RTLD_NOW | RTLD_GLOBAL | RTLD_NOLOAD, RTLD_NOW | RTLD_GLOBAL}) {
+        for (const std::string &library : home.libraries) {
+            if (void *found = dlopen(library.c_str(), how)) return look_up(found, why);
+        }
+    }
+    why = "there is no shared library of Python " BANKML_PYTHON " for " + home.packages + " (" + home.libraries.front() +
+          "): its Python must be one built with --enable-shared";
+    return false;
+}
+
+bool failed(const PyStatus &status, std::string &why) {
+    if (!py.PyStatus_Exception(status)) return false;
+    why = std::string("Python does not start: ") + (status.err_msg != nullptr ? status.err_msg : "no reason given");
+    return true;
+}
+
+// Isolated: no variable of the environment, no script, no current folder has a say in what is imported; no signal handler,
+// no locale, no standard stream is touched. UTF-8 whatever the locale is.
+bool start(const Home &home, std::string &why) {
+    PyPreConfig before;
+    py.PyPreConfig_InitIsolatedConfig(&before);
+    before.utf8_mode = 1;
+    // The one variable that is read after all: memory checkers set it, to see every block.
+    const char *allocator = std::getenv("PYTHONMALLOC");
+    if (allocator != nullptr && std::strcmp(allocator, "malloc") == 0) before.allocator = PYMEM_ALLOCATOR_MALLOC;
+    if (failed(py.Py_PreInitialize(&before), why)) return false;
+
+    PyConfig config;
+    py.PyConfig_InitIsolatedConfig(&config);
+    config.install_signal_handlers = 0;
+    PyStatus status = py.PyConfig_SetBytesString(&config, &config.executable, home.executable.c_str());
+    if (!py.PyStatus_Exception(status)) status = py.Py_InitializeFromConfig(&config);
+    py.PyConfig_Clear(&config);
+    if (failed(status, why)) return false;
+    py.PyEval_SaveThread();  // starting takes the GIL, and leaves it to this thread
+    return true;
+}
+
+// say(level, message): a message of the library's own, bytes, to the log.
+PyObject *say(PyObject *, PyObject *arguments) {
+    PyObject *level = py.PyTuple_GetItem(arguments, 0), *message = py.PyTuple_GetItem(arguments, 1);
+    std::string_view text;
+    if (level == nullptr || message == nullptr || !view(message, text)) return nullptr;
+    const int number = int(py.PyLong_AsLong(level));
+    {
+        const WithoutGil without;
+        const HostsTurn turn;
+        log_message(number, text);
+    }
+    return py.PyBool_FromLong(1);
+}
+
+PyMethodDef say_method = {"say", say, METH_VARARGS, "A message of bankML's own, to the log that bankml_set_log chose."};
+
+Owned import(const char *name) { return Owned(py.PyImport_ImportModule(name)); }
+
+// Makes what lies in `folder` importable, .pth files (an editable install is one) included.
+bool add_packages(const std::string &folder) {
+    const bool added = bool(call(attribute(import("site").get(), "addsitedir"), text_of(folder.c_str())));
+    if (!added) py.PyErr_Clear();
+    return added;
+}
+
+}  // namespace
+
+const Python &py = functions;
+
+bool start_python(std::string &why) {
+    const std::lock_guard lock(starting);
+    Home home;
+    if (!known) {
+        if (!find_home(home, why) || !find_functions(home, why)) return false;
+        known = true;
+    }
+    if (py.Py_IsInitialized()) return true;
+    const Manners manners;
+    return (!home.packages.empty() || find_home(home, why)) && start(home, why);
+}
+
+bool python_runs(std::string &why) {
+    if (py.Py_IsInitialized()) return true;
+    why = "the program has ended its Python";
+    return false;
+}
+
+bool view(PyObject *object, std::string_view &bytes) {
+    char *text = nullptr;
+    Py_ssize_t length = 0;
+    if (object == nullptr || py.PyBytes_AsStringAndSize(object, &text, &length) != 0) return false;
+    bytes = {text, std::size_t(length)};
+    return true;
+}
+
+std::string raised() {
+    PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
+    py.PyErr_Fetch(&type, &value, &traceback);
+    py.PyErr_NormalizeException(&type, &value, &traceback);
+    const Owned owned[] = {Owned(type), Owned(value), Owned(traceback)};
+    const Owned text(value != nullptr ? py.PyObject_Str(value) : nullptr);
+    Py_ssize_t length = 0;
+    const char *utf8 = text ? py.PyUnicode_AsUTF8AndSize(text.get(), &length) : nullptr;
+    std::string found = utf8 != nullptr ? std::string(utf8, std::size_t(length)) : "no reason given";
+    py.PyErr_Clear();
+    return found;
+}
+
+Owned front(std::string &why) {
+    const Manners manners;  // what is imported may have none
+    Owned module = import(kFront);
+    if (!module) {
+        Home home;
+        why = "bankml cannot be imported: " + raised();
+        if (!find_home(home, why) || !add_packages(home.packages)) return Owned(nullptr);
+        module = import(kFront);
+        if (!module) why = "bankml cannot be imported: " + raised();
+    }
+    if (module && !call(attribute(module.get(), "attach"), text_of(BANKML_VERSION), callable(say_method))) {
+        why = raised();
+        return Owned(nullptr);
+    }
+    return module;
+}
+
+}  // namespace bankml::capi

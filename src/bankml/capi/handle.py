@@ -1,0 +1,185 @@
+"""One handle of the C API: a model with one slot, answered from by the code that answers `/v1/chat/completions`."""
+
+import _thread
+import gc
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from enum import IntEnum
+
+from bankml.api.answering import Generation, Prepared, Receipt, answer
+from bankml.api.chat import chat_generation
+from bankml.api.chat_request import chat_request, read_body
+from bankml.api.ending import stop_word_tokens
+from bankml.api.exchange import JSON, Headers
+from bankml.api.json_out import written
+from bankml.api.logprobs import Logprobs
+from bankml.api.openai import Head, WholeWriter
+from bankml.capi.front import reason_of, where
+from bankml.engine.completion import Step
+from bankml.errors import BankmlError, ContextExceeded, ModelChanged, RequestError
+from bankml.library.load import give_back_memory
+from bankml.library.residency import Library
+from bankml.library.resident import Resident
+from bankml.receipt.receipt import Tally
+
+Piece = Callable[[bytes], bool]
+"""The host's callback: a piece of the answer in UTF-8; False when it wants no more."""
+
+IGNORED = frozenset(("model", "stream", "stream_options"))
+"""What of a request is not looked at: the handle names the model, and the callback is the stream."""
+
+log = logging.getLogger("bankml.capi")
+
+
+class Code(IntEnum):
+    """What bankml_chat returns, as in bankml.h."""
+
+    OK = 0
+    ARG = -1
+    REQUEST = -2
+    CHANGED = -3
+    ENGINE = -4
+    PANIC = -5
+
+
+class Handle:
+    """A loaded model. Calls on it, from any thread, stand in its one line."""
+
+    def __init__(self, library: Library) -> None:
+        self._library = library
+        self._askers: set[int] = set()  # the threads that are in `chat`
+
+    def chat(self, request: bytes, piece: Piece | None = None) -> tuple[int, bytes]:
+        """Answers the body of a chat request: a Code and the object that is the answer, or says what was wrong."""
+        arrived, asker = time.monotonic(), _thread.get_ident()
+        if asker in self._askers:
+            return _refused(Code.ARG, "the handle is answering this very thread, which asks from within the callback")
+        self._askers.add(asker)
+        try:
+            return self._answered(request, arrived, piece)
+        finally:
+            self._askers.discard(asker)
+
+    def _answered(self, request: bytes, arrived: float, piece: Piece | None) -> tuple[int, bytes]:
+        try:
+            request.decode()
+        except UnicodeDecodeError as error:
+            return _refused(Code.ARG, f"the request is not UTF-8: byte {error.start} cannot be read")
+        try:
+            return Code.OK, self._answer(request, arrived, piece or _to_nobody)
+        except ContextExceeded as error:
+            return _refused(Code.REQUEST, error.message, n_prompt_tokens=error.n_prompt_tokens, n_ctx=error.n_ctx)
+        except RequestError as error:
+            return _refused(Code.REQUEST, error.message)
+        except ModelChanged as error:
+            log.error("%s", reason_of(error))
+            return _refused(Code.CHANGED, error.message)
+        except (BankmlError, OSError, MemoryError) as error:
+            log.error("%s", reason_of(error))
+            return _refused(Code.ENGINE, reason_of(error))
+        except KeyboardInterrupt:
+            _thread.interrupt_main()  # for the Python program that called: its own signal, told when this has returned
+            return _refused(Code.ENGINE, "interrupted")
+        except BaseException as error:
+            log.error("%s\n%s", type(error).__name__, where(error))
+            return _refused(Code.PANIC, "a mistake in bankml itself; its log says where")
+
+    def _answer(self, request: bytes, arrived: float, piece: Piece) -> bytes:
+        body = read_body(request)
+        chat = chat_request({name: value for name, value in body.items() if name not in IGNORED})
+        reference = self._library.resolve(None)
+        reply = Collected()
+
+        def prepare(resident: Resident, loading: float) -> Prepared:
+            generation = chat_generation(chat, resident)
+            tally = Tally(resident.provenance, request, arrived)
+            logprobs, pieces = Logprobs(resident.tokens.piece, tally), generation.pieces
+            whole = WholeWriter(
+                Head(reference.name), reply, logprobs, lambda last: stop_word_tokens(last, pieces, resident.tokens)
+            )
+            writer = PieceWriter(whole, piece)
+            return Prepared(writer.cut(generation), tally, writer)
+
+        answer(self._library, reference, prepare, reply)
+        return reply.body
+
+    def close(self) -> None:
+        """Gives back the model's memory. No call may be under way, and none may follow."""
+        self._library.drop()
+        del self._library
+        gc.collect()  # the words of a model lead back to themselves
+        give_back_memory()
+
+
+class PieceWriter:
+    """An answer as one object when it is complete, and its text to the host as it comes.
+
+    Joined, the pieces are the object's content.
+    """
+
+    def __init__(self, whole: WholeWriter, piece: Piece) -> None:
+        self._whole = whole
+        self._piece = piece
+        self._prefill = ""
+        self._stopped = False
+
+    def cut(self, generation: Generation) -> Generation:
+        """`generation`, ended after the Step with which the host wants no more."""
+
+        def told(steps: Iterable[Step]) -> Iterator[Step]:
+            for step in generation.told(steps):
+                yield step
+                if self._stopped:
+                    return
+
+        return replace(generation, told=told)
+
+    def begin(self, prefill: str) -> None:
+        self._prefill = prefill
+        self._whole.begin(prefill)
+
+    def step(self, step: Step) -> None:
+        self._whole.step(step)
+        text, self._prefill = self._prefill + step.text, ""
+        if text and not self._piece(text.encode("utf-8")):
+            self._stopped = True
+
+    def end(self, last: Step, receipt: Receipt) -> None:
+        """An answer that the host stopped has `stop` for its reason, as one that a stop string ended."""
+        self._whole.end(last if last.finish is not None else replace(last, finish="stop"), receipt)
+
+    def abandon(self) -> None:
+        self._whole.abandon()
+
+
+class Collected:
+    """Where an answer goes that is not sent: it waits for whoever called, who cannot hang up."""
+
+    def __init__(self) -> None:
+        self.body = b""
+
+    def whole(self, status: int, body: bytes, content_type: str = JSON, headers: Headers = ()) -> None:
+        self.body = body
+
+    def start(self, status: int, content_type: str) -> None:
+        self.body = b""
+
+    def write(self, data: bytes) -> bool:
+        self.body += data
+        return True
+
+    def finish(self) -> None:
+        pass
+
+    def cancelled(self) -> bool:
+        return False
+
+
+def _to_nobody(piece: bytes) -> bool:
+    return True
+
+
+def _refused(code: Code, message: str, **sizes: int) -> tuple[int, bytes]:
+    return code, written({"error": {"code": int(code), "message": message, **sizes}})

@@ -1,0 +1,18 @@
+"""How many tokens a context has: what may be asked for, and what is made of it."""
+
+DEFAULT_CONTEXT = 4096
+MAX_CONTEXT = 1 << 24
+"""More tokens than any model was trained on."""
+
+CONTEXT_STEP = 256
+"""llama.cpp rounds a context up to whole steps of this many tokens."""
+
+
+def context_size(wanted: int, trained: int) -> int:
+    """The context that llama-server gives when asked for `wanted` tokens of a model trained on `trained`."""
+    return min(context_cells(wanted), trained)
+
+
+def context_cells(wanted: int) -> int:
+    """The cells of the K/V cache that llama-server makes when asked for `wanted` tokens."""
+    return -(-wanted // CONTEXT_STEP) * CONTEXT_STEP
