@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 BUILD_TOOLS := "scikit-build-core>=0.10" "nanobind>=2.4" "cmake>=3.18" "ninja>=1.10"
 SOURCES := $(shell find src native include -type f -not -name '*.pyc') CMakeLists.txt pyproject.toml
 
-.PHONY: demo test capi develop lint sanitize oracle test-oracle clean
+.PHONY: demo test capi develop lint docs sanitize oracle test-oracle clean
 demo: $(VENV)/installed
 	$(BIN)/bankml demo
 
@@ -19,12 +19,17 @@ capi: $(VENV)/installed
 # An editable install: Python changes count at once, native ones after `make develop`.
 develop: $(BIN)/python
 	$(BIN)/pip install -q $(BUILD_TOOLS)
-	$(BIN)/pip install -q --no-build-isolation -e ".[test,lint]"
+	$(BIN)/pip install -q --no-build-isolation -e ".[test,lint,docs]"
 
 lint: develop
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# The pages of docs/ as a site that needs nothing from elsewhere; a link that leads nowhere fails it.
+docs: develop
+	$(BIN)/mkdocs build --strict
+	@echo "build/site/index.html"
 
 # The native code under the address and undefined-behaviour sanitizers, in an environment of its own. Left out are the
 # tests that kill servers, which run no code that the others do not, and forty conversations, which take half a minute.

@@ -1,9 +1,15 @@
-"""Files that appear whole or not at all."""
+"""Files that appear whole or not at all.
 
+What is being made has a name of its own, and is locked by whoever makes it. What a killed process left behind is so
+told from what is in the making, and removed by the next that makes the same.
+"""
+
+import fcntl
 import os
-from collections.abc import Iterator
+import re
+import shutil
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -25,15 +31,16 @@ def replacing(path: str | os.PathLike[str], mode: int = 0o644) -> Iterator[Binar
     old file or the whole new one. A symbolic link is written through. Raises FileProblem where the system refuses.
     """
     target = Path(os.path.realpath(path))
-    temporary = target.parent / f".{target.name[:100]}.{os.urandom(8).hex()}.part"
+    temporary = target.parent / f".{target.name[:100]}.{_random()}.part"
+    _sweep(target.parent, re.escape(f".{target.name[:100]}.") + RANDOM + r"\.part", 0, os.unlink)
     try:  # around its making too: a signal may come in between
         try:
-            with open(temporary, "xb", opener=partial(os.open, mode=0o600)) as out:
+            with _created(temporary) as out:
                 yield out
                 out.flush()
                 os.fchmod(out.fileno(), mode)
                 os.fsync(out.fileno())
-            os.replace(temporary, target)
+                os.replace(temporary, target)  # while it is locked
         except OSError as error:
             raise problem("write", path, error) from error
     except BaseException:
@@ -41,6 +48,71 @@ def replacing(path: str | os.PathLike[str], mode: int = 0o644) -> Iterator[Binar
             temporary.unlink()
         raise
     _sync_folder(target.parent)
+
+
+@contextmanager
+def workshop(folder: Path, prefix: str) -> Iterator[Path]:
+    """A new folder in `folder`, named `prefix` and sixteen hex digits, that goes with all it holds when the block ends.
+
+    `prefix` tells what is made there: other such folders that nobody holds are left-overs. Raises OSError.
+    """
+    _sweep(folder, re.escape(prefix) + RANDOM, os.O_DIRECTORY, shutil.rmtree)
+    made = folder / f"{prefix}{_random()}"
+    try:
+        descriptor = _created_folder(made)
+        try:
+            yield made
+        finally:
+            os.close(descriptor)
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+RANDOM = "[0-9a-f]{16}"
+
+
+def _random() -> str:
+    return os.urandom(8).hex()
+
+
+def _created(path: Path) -> BinaryIO:
+    """A new file, locked by us."""
+    while True:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        if _held(descriptor):
+            return os.fdopen(descriptor, "wb")
+        os.close(descriptor)
+
+
+def _created_folder(path: Path) -> int:
+    """A new folder, locked by the descriptor that is returned."""
+    while True:
+        path.mkdir(0o700)
+        with suppress(FileNotFoundError):
+            descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+            if _held(descriptor):
+                return descriptor
+            os.close(descriptor)
+
+
+def _held(descriptor: int) -> bool:
+    """Locks what was just made. False when another, who found it not locked yet, has swept it."""
+    with suppress(OSError):  # a file system without locks is one without sweeping, too
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    return os.fstat(descriptor).st_nlink > 0
+
+
+def _sweep(folder: Path, pattern: str, flags: int, remove: Callable[[Path], object]) -> None:
+    """Removes what a killed process left in `folder` under a name like `pattern`; what is locked is in the making."""
+    with suppress(OSError):
+        for name in filter(re.compile(pattern).fullmatch, os.listdir(folder)):
+            with suppress(OSError):
+                found = os.open(folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | flags)
+                try:
+                    fcntl.flock(found, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    remove(folder / name)
+                finally:
+                    os.close(found)
 
 
 def _sync_folder(folder: Path) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 
 from bankml.api.exchange import Request
+from bankml.api.ollama.routes import Ollama
 from bankml.api.routes import Application
 from bankml.engine.completion import Engine
 from bankml.errors import ModelChanged, RequestError
@@ -21,6 +22,7 @@ SOURCE = Source(
     "toy-1m-f16", "Toy-1M-F16.gguf", PROVENANCE.model_sha256, "/models/FORK.json", "/models/Toy-1M-F16.gguf"
 )
 CHAT = "/v1/chat/completions"
+STREAMS = ("text/event-stream", "application/x-ndjson")
 
 
 class ToyFile:
@@ -29,6 +31,7 @@ class ToyFile:
     path = "/models/Toy-1M-F16.gguf"
     fork_path = "/models/FORK.json"
     verified_at = 1767225600.5
+    identity = SimpleNamespace(size=7)
     header = SimpleNamespace(metadata={"general.architecture": "toy", "toy.context_length": 4096})
     changed = False
 
@@ -68,6 +71,12 @@ def toy_application(answer="Oslo.", **parts):
     return Application(toy_library(toy_resident(answer, **parts)))
 
 
+def toy_ollama(answer="Oslo.", keep_alive=300.0, **parts):
+    """The same with Ollama's API, and its library."""
+    library = toy_library(toy_resident(answer, **parts))
+    return Application(library, ollama=Ollama(Registry(None, SOURCE), keep_alive)), library
+
+
 @dataclass
 class MemoryReply:
     status: int | None = None
@@ -89,7 +98,7 @@ class MemoryReply:
         self.status, self.content_type = status, content_type
 
     def write(self, data):
-        assert self.content_type == "text/event-stream" and not self.finished
+        assert self.content_type in STREAMS and not self.finished
         if len(self.writes) >= self.room:
             self.is_cancelled = True
             return False
@@ -111,6 +120,10 @@ class MemoryReply:
     @property
     def error(self):
         return self.json["error"]
+
+    @property
+    def lines(self):
+        return [json.loads(line) for line in self.body.decode().splitlines()]
 
     @property
     def events(self):

@@ -3,7 +3,6 @@
 import io
 import json
 from hashlib import sha256
-from types import SimpleNamespace
 
 import pytest
 
@@ -40,7 +39,7 @@ def run(tmp_path, monkeypatch, capfd):
     def run(answer, *words, request=REQUEST, names=("q.json", "a.json"), stdin=b""):
         (tmp_path / "q.json").write_bytes(request)
         (tmp_path / "a.json").write_bytes(answer)
-        monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(stdin)))
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin)))
         code = main(["check", *names, *words])
         return code, *capfd.readouterr()
 

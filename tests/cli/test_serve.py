@@ -1,6 +1,7 @@
 """`serve` up to the two calls it makes: what it verifies, what it hands over, what it says."""
 
 import json
+import math
 import sys
 from hashlib import sha256
 from types import ModuleType
@@ -11,28 +12,40 @@ from bankml.cli import main
 from bankml.cli.parser import build_parser
 from bankml.errors import Refused
 from tests.attacks.build import ARCH, gguf, tensor
+from tests.tiny_model import tiny_model
 
-GOOD = gguf((ARCH,), (tensor("a", (32, 2), 8, 0), tensor("b", (8,), 0, 96)), 128)
-HEX = sha256(GOOD).hexdigest()
+NOT_PLAYED = gguf((ARCH,), (tensor("a", (32, 2), 8, 0), tensor("b", (8,), 0, 96)), 128)
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory):
+    """The bytes of a model that is played."""
+    with open(tiny_model(tmp_path_factory.mktemp("serve"), n_layer=1).path, "rb") as file:
+        return file.read()
 
 
 @pytest.fixture
-def house(tmp_path, monkeypatch):
+def hex64(good):
+    return sha256(good).hexdigest()
+
+
+@pytest.fixture
+def house(tmp_path, monkeypatch, good, hex64):
     """A pinned model in the current folder, and stand-ins for the two rooms above; gathers what they are told."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "m.gguf").write_bytes(GOOD)
-    record = {"files": [{"path": "m.gguf", "bytes": len(GOOD), "sha256": HEX}]}
+    (tmp_path / "m.gguf").write_bytes(good)
+    record = {"files": [{"path": "m.gguf", "bytes": len(good), "sha256": hex64}]}
     (tmp_path / "m.gguf.FORK.json").write_text(json.dumps(record))
     told = {}
 
-    def build_application(verified, n_ctx, threads, slot_dir):
-        told.update(verified=verified, n_ctx=n_ctx, threads=threads, slot_dir=slot_dir)
+    def build_application(verified, n_ctx, threads, **more):
+        told.update(verified=verified, n_ctx=n_ctx, threads=threads, **more)
         if n_ctx == 1:
             raise Refused("weights are Q8_0")
         return "the application"
 
-    def serve(application, listen, engine, *, ready):
-        told.update(application=application, listen=listen, engine=engine)
+    def serve(application, listen, engine, *, ready, refused):
+        told.update(application=application._application, listen=listen, engine=engine)
         ready(None)
         return 0
 
@@ -43,18 +56,18 @@ def house(tmp_path, monkeypatch):
     return told
 
 
-def test_a_verified_file_is_served(house, capfd):
+def test_a_verified_file_is_served(house, hex64, capfd):
     assert main(["serve", "m.gguf", "--native"]) == 0
     out, err = capfd.readouterr()
     lines = err.splitlines()
     assert out == "" and len(lines) == 3
-    assert lines[0] == f"verified: m.gguf: guard play, sha256 {HEX} as pinned"
+    assert lines[0] == f"verified: m.gguf: guard play, sha256 {hex64} as pinned"
     assert lines[1] == "listening: http://127.0.0.1:18093 (llama-server's endpoints: http://127.0.0.1:18092)"
     assert lines[2].startswith(
         "ask: curl -s http://127.0.0.1:18093/v1/chat/completions -H 'Content-Type: application/json'"
     )
     assert json.loads(lines[2].split("-d '")[1].removesuffix("'"))["messages"]
-    assert house["verified"].sha256 == HEX
+    assert house["verified"].sha256 == hex64
     assert (house["n_ctx"], house["threads"], house["application"]) == (4096, None, "the application")
     assert (house["listen"], house["engine"]) == (("127.0.0.1", 18093), ("127.0.0.1", 18092))
 
@@ -85,18 +98,50 @@ def test_every_option_arrives(house, capfd):
     assert "http://[::1]:7/v1" in capfd.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("words", "registry", "keep_alive"),
+    [
+        ([], None, 300), (["--registry"], "forks", 300), (["--registry", "."], ".", 300),
+        (["--keep-alive", "1h30m"], None, 5400), (["--keep-alive", "90"], None, 90), (["--keep-alive", "0"], None, 0),
+        (["--keep-alive=-1"], None, math.inf),
+    ],
+)  # fmt: skip
+def test_the_registry_and_how_long_models_stay(house, monkeypatch, words, registry, keep_alive):
+    monkeypatch.setenv("BANKML_FORKS", "forks")
+    assert main(["serve", "m.gguf", "--native", *words]) == 0
+    assert (house["registry"], house["keep_alive"]) == (registry, keep_alive)
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (["--registry", "m.gguf"], "--registry m.gguf is not a folder"),
+        (["--keep-alive", "soon"], '--keep-alive: expected a duration such as "5m" or "1h30m", or a number of seconds'),
+    ],
+)
+def test_what_they_cannot_be_is_told_before_the_file_is_hashed(house, capfd, words, error):
+    assert main(["serve", "m.gguf", "--native", *words]) == 1
+    assert capfd.readouterr().err.startswith(f"error: {error}") and house == {}
+
+
 def test_a_slot_folder_that_is_none_is_told_before_the_file_is_hashed(house, capfd):
     assert main(["serve", "m.gguf", "--native", "--slot-dir", "m.gguf"]) == 1
     assert capfd.readouterr().err == "error: --slot-dir m.gguf is not a folder\n" and house == {}
 
 
-def test_nothing_is_served_that_is_not_pinned_or_not_played(house, tmp_path, capfd):
+def test_nothing_is_served_that_is_not_pinned_or_not_played(house, good, hex64, tmp_path, capfd):
     assert main(["serve", "m.gguf", "--native", "--ctx", "1"]) == 2
     assert capfd.readouterr().err == "refuse: m.gguf: weights are Q8_0\n"
     house.clear()
-    (tmp_path / "m.gguf").write_bytes(GOOD[:-1] + b"x")
+    (tmp_path / "m.gguf").write_bytes(good[:-1] + b"x")
     assert main(["serve", "m.gguf", "--native"]) == 2
-    assert f"!= pinned {HEX}: refused" in capfd.readouterr().err and house == {}
+    assert f"!= pinned {hex64}: refused" in capfd.readouterr().err and house == {}
+
+
+def test_what_the_header_alone_shows_is_said_before_the_file_is_hashed(house, tmp_path, capfd):
+    (tmp_path / "m.gguf").write_bytes(NOT_PLAYED)  # nor has it the sha256 that is pinned
+    assert main(["serve", "m.gguf", "--native"]) == 2
+    assert "does not play it: tensor 'token_embd.weight' is missing" in capfd.readouterr().err and house == {}
 
 
 MODES = {"--native": ["--native"], "--spawn": ["--spawn", "/bin/true"], "--upstream alone": ["--upstream=127.0.0.1:7"]}
@@ -109,6 +154,8 @@ OPTIONS = {  # a value that can be given, and the modes in which it has an effec
     "--ctx": ("4096", STARTED_HERE),
     "--threads": ("2", STARTED_HERE),
     "--slot-dir": (".", STARTED_HERE),
+    "--registry": (".", ("--native",)),
+    "--keep-alive": ("1h", ("--native",)),
     "--spec-ngram": (None, ("--spawn",)),
     "--engine-log": ("log", ("--spawn",)),
 }

@@ -52,7 +52,9 @@ def _of_completion_stream(events: list[dict]) -> Answer:
 
 def entries(found: list[dict] | None) -> list[list]:
     """[text, bits, [[text, bits], …]] an entry; what `bytes` and `id` add is part of the text."""
-    return [[_token(entry), _bits(entry), [[_token(top), _bits(top)] for top in _top(entry)]] for entry in found or []]
+    return [
+        [_token(entry), bits_of(entry), [[_token(top), bits_of(top)] for top in _top(entry)]] for entry in found or []
+    ]
 
 
 def _top(entry: dict) -> list[dict]:
@@ -64,6 +66,6 @@ def _token(entry: dict) -> str:
     return f"{entry['id']} {entry['token'] if exact else entry['token'] + ' ' + bytes(entry['bytes']).hex()}"
 
 
-def _bits(entry: dict) -> str:
+def bits_of(entry: dict) -> str:
     name = "logprob" if "logprob" in entry else "prob"
     return struct.pack(">f", entry[name]).hex()

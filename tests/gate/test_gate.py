@@ -119,10 +119,40 @@ def test_pin_says_what_the_reference_says(model, fork):
             pin(model, fork)
 
 
-def test_hex_digits_may_be_upper_case_and_the_first_record_counts(model, fork):
-    records = [7, {"path": "x"}, {"path": "m.gguf", "sha256": HEX.upper()}, {"path": "m.gguf", "sha256": "0" * 64}]
+def test_hex_digits_may_be_upper_case_and_records_that_agree_are_one(model, fork):
+    records = [7, {"path": "x"}, {"path": "m.gguf", "sha256": HEX.upper()}, {"path": "m.gguf", "sha256": HEX}]
     fork.write_text(json.dumps({"files": records}))
     assert pin(model, fork).sha256 == HEX
+
+
+@pytest.mark.parametrize("other", ["0" * 64, "short", None])
+def test_records_that_contradict_each_other_pin_nothing(model, fork, other):
+    records = [{"path": "m.gguf", "sha256": HEX}, {"path": "m.gguf", "sha256": other}]
+    fork.write_text(json.dumps({"files": records}))
+    for check in (pin, verify):
+        with pytest.raises(Refused, match=r"^m.gguf has records in FORK.json that contradict each other: ambiguous"):
+            check(model, fork)
+    if other == "0" * 64:
+        with pytest.raises(Refused, match=f"already pinned to {other}"):
+            record(model, fork)
+    record(model, fork, HEX)
+    assert pin(model, fork).sha256 == HEX
+
+
+def test_the_sha256_alone_decides(model, fork):
+    fork.write_text(json.dumps({"files": [{"path": "m.gguf", "bytes": 1, "sha256": HEX}]}))
+    assert pin(model, fork).sha256 == verify(model, fork).sha256 == HEX
+    record(model, fork)
+    assert json.loads(fork.read_text())["files"][0]["bytes"] == len(GOOD)
+
+
+def test_a_missing_file_is_an_io_error_with_and_without_a_record(model, fork):
+    model.unlink()
+    for text in (fork.read_text(), "{}"):
+        fork.write_text(text)
+        for check in (pin, verify, record):
+            with pytest.raises(FileProblem, match=rf"^cannot read {model}: no such file"):
+                check(model, fork)
 
 
 @pytest.mark.parametrize("raw", [b"", b"{", b"[]", b'{"files": 3}', b"[" * 100_000, b"\xff\xfe", b'"x"'], ids=repr)
@@ -250,8 +280,14 @@ def test_verify_refuses_by_the_guard_before_it_hashes(model, fork):
     model.write_bytes(GOOD[:-1])
     with pytest.raises(Refused, match=r"^m\.gguf: guard refused: "):
         verify(model, fork, no_hashing)
-    pinned_to(fork, "short")
     model.write_bytes(GOOD)
+
+    def useless(header):
+        raise Refused(f"{len(header.tensors)} tensors are no use")
+
+    with pytest.raises(Refused, match="2 tensors are no use"):
+        verify(model, fork, no_hashing, require=useless)
+    pinned_to(fork, "short")
     with pytest.raises(Refused, match="unpinned"):
         verify(model, fork, no_hashing)
 

@@ -5,6 +5,7 @@ The fixture `answering` is both, one after the other.
 
 import contextlib
 import io
+import os
 import socket
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import threading
 import time
 from types import SimpleNamespace
 
+from bankml.api.measured import Measured
 from bankml.gate.identity import FileIdentity
 from bankml.gate.verify import Verified
 from bankml.gateway import server
@@ -19,6 +21,7 @@ from bankml.gateway.limits import Limits
 from bankml.gateway.proxy import Proxy
 from bankml.gateway.upstream import Upstream
 from bankml.gateway.vouch import Vouch
+from bankml.measure.usage import Watched
 from tests.end_to_end.servers import free_port, waiting
 from tests.gateway.standin import StandIn
 from tests.tiny_model import tiny_model
@@ -44,12 +47,17 @@ class House:
         path = str(self.path)
         verified = Verified(path, "ab" * 32, verdict, None, FileIdentity.of(path), path, 0.0)
         proxy = Proxy(Vouch(verified, self.upstream, lambda: None))
+        measured = Measured(proxy, [Watched("gateway", os.getpid())])
 
         def ready(listening):
             found.append(listening)
             up.set()
 
-        run = lambda: server.serve(proxy, ("127.0.0.1", 0), limits=self.limits, ready=ready, log=self.log)  # noqa: E731
+        def run():
+            server.serve(
+                measured, ("127.0.0.1", 0), limits=self.limits, ready=ready, log=self.log, refused=measured.refused
+            )
+
         self.thread = threading.Thread(target=run, daemon=True)
         self.thread.start()
         assert up.wait(5)

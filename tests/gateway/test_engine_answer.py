@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bankml.errors import EngineFailed
@@ -12,7 +12,7 @@ from bankml.gateway.limits import Limits
 from bankml.gateway.transcript import EventStream, Transcript
 from bankml.receipt.check import check
 from bankml.receipt.receipt import Provenance, Tally
-from tests.gateway.standin import DONE, LAST, STREAM, STREAM_HEAD, TEXT, WHOLE, answer, chunk, streamed
+from tests.gateway.standin import DONE, LAST, STREAM, STREAM_HEAD, TEXT, WHOLE, answer, chunk, delta, streamed
 
 TRAILERS = STREAM_HEAD + b"5;ext=1\r\nhello\r\n0\r\nX-Trailer: y\r\n\r\n"
 
@@ -62,6 +62,37 @@ def test_however_a_stream_is_cut_its_events_are_whole_and_the_receipt_fits(place
     assert got == data.removesuffix(DONE.replace(b"\n", line_end))
     checked = check(b"q", got + stream.end())
     assert checked.ok and checked.text == TEXT
+
+
+LOGPROBS = b'{"token":"a","bytes":[97],"logprob":-0.1,"top_logprobs":[]}'
+BASES = [
+    b"".join(STREAM),
+    STREAM[0]
+    + delta("a", further=b',"x":{}').replace(b'"index"', b'"logprobs":{"content":[%s]},"index"' % LOGPROBS)
+    + DONE,
+]
+FRAGMENTS = [
+    b"\n", b"\r", b"\r\n", b"data:", b"data", b": c\n", b"event: x\n", b"id: 1\n", b"{", b"}", b"[", b"]", b'"', b"\\",
+    b"\xff", b"\x00", b"\xef\xbb\xbf", b"\xc2\xa0", b"\xe2\x80\xa8", b"[DONE]", b"\\ud800", b"null", b"1e400", b" ",
+    b'"content":"x",', b'"text":"t",', b'"message":{"content":"m"},', b'"logprobs":null,', b'"error":1,',
+    b'"bankml_receipt":1,', b",",
+]  # fmt: skip
+CHANGES = st.lists(st.tuples(st.integers(0, 2000), st.sampled_from(FRAGMENTS), st.integers(0, 30)), max_size=3)
+
+
+@settings(max_examples=400)
+@given(st.sampled_from(BASES), CHANGES, st.lists(st.integers(0, 5000), max_size=4))
+def test_whatever_is_changed_a_receipt_that_is_given_fits(data, changes, places):
+    """What we pass on and vouch for is what `bankml check`, reading it anew, finds true."""
+    for place, fragment, dropped in changes:
+        at = place % len(data)
+        data = data[:at] + fragment + data[at + dropped :]
+    stream = EventStream(tally := Tally(Provenance("e", "", "play"), b"q", 0.0), Transcript(tally), 10_000)
+    try:
+        got = b"".join(map(stream.take, pieces(data, places))) + stream.end()
+    except EngineFailed:
+        return
+    assert stream.failed or check(b"q", got).ok
 
 
 def test_an_event_in_many_parts_is_not_looked_at_again_and_again():

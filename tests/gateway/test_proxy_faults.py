@@ -115,6 +115,11 @@ BROKEN = {
     "bad chunk": STREAM_HEAD + chunk(STREAM[0]) + b"xyz\r\n",
     "huge chunk": STREAM_HEAD + chunk(STREAM[0]) + b"4000001\r\n",
     "half a pair": streamed([STREAM[0], delta("x").replace(b'"x"', b'"\\ud83d"'), DONE]),
+    "a named event": streamed([STREAM[0], b"event: aside\n" + delta("x"), DONE]),
+    "a field without a colon": streamed([STREAM[0], b"data\n" + delta("x"), DONE]),
+    "a byte-order mark": streamed([STREAM[0], b"\xef\xbb\xbf" + delta("x"), DONE]),
+    "a comment that is not UTF-8": streamed([STREAM[0], b": \xff\n" + delta("x"), DONE]),
+    "an end with CR alone": streamed([STREAM[0], b": x\rdata: {}\n" + DONE]),
 }
 
 
@@ -138,6 +143,27 @@ def test_a_stream_that_breaks_ends_in_an_error_event_without_a_receipt(house, na
     assert json.loads(events[-1].removeprefix(b"data: "))["error"]["code"] == 502
     assert not [one for one in events if b'"engine"' in one] and not got.endswith(DONE)
     assert not check(STREAMED, got).ok
+
+
+def test_a_stream_that_breaks_and_goes_on_is_ended_soon(house):
+    def chat(asked, write):
+        write(STREAM_HEAD + chunk(STREAM[0]))
+        for number in range(1000):
+            write(chunk(delta("x") if number != 5 else b"data: {]\n\n"))
+            time.sleep(0.005)
+
+    with house(chat=chat) as it:
+        _, got = it.chat(STREAMED)
+        assert it.standin.gone.wait(3), "the engine's connection is closed"
+    assert got.count(b'"x"') < 25 and b"it is not JSON" in got and b"receipt" not in got
+
+
+def test_comments_are_passed_on(house):
+    parts = [STREAM[0], b": still here\n\n", b": \xc3\xa5\r\n" + delta("x"), b":\n" + DONE]
+    with house(chat=streamed(parts)) as it:
+        status, got = it.chat(STREAMED)
+    assert status == 200 and got.startswith(b"".join(parts[:-1])) and got.endswith(parts[-1])
+    assert check(STREAMED, got).ok
 
 
 def test_an_error_the_engine_streams_is_passed_on_without_a_receipt(house):

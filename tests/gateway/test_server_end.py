@@ -118,6 +118,16 @@ def test_a_client_that_takes_nothing_holds_nothing(process):
     process.end(signal.SIGTERM, 2.0)
 
 
+def test_a_log_that_nobody_reads_holds_nothing(process):
+    for _ in range(1200):  # each leaves a line of more than a hundred bytes, and a pipe holds 65,536
+        with socket.create_connection(("127.0.0.1", process.ports[0]), timeout=6) as client:
+            client.sendall(b"GET /%b HTTP/1.1\r\nHost: evil.com\r\n\r\n" % (b"x" * 100))
+            assert client.recv(65536).startswith(b"HTTP/1.1 403 ")
+    assert b"200 OK" in process.ask("/x").recv(65536)
+    errors = process.end(signal.SIGTERM, 2.0)
+    assert 300 < errors.count("\n") < 1200
+
+
 class Nobody:
     def answer(self, request, reply):
         raise NotImplementedError

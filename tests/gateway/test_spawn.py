@@ -158,6 +158,16 @@ def test_the_engine_is_started_with_these_words(spawn, folder):
     assert (folder / "engine.log").stat().st_mode & 0o777 == 0o600
 
 
+def test_both_processes_are_watched(spawn):
+    gateway = spawn()
+    gateway.until("listening: ")
+    with urllib.request.urlopen(f"http://127.0.0.1:{gateway.ports[0]}/bankml/usage", timeout=5) as answer:
+        processes = json.load(answer)["processes"]
+    pids = {"gateway": gateway.process.pid, "engine": gateway.started()["pid"]}
+    assert {each["name"]: each["pid"] for each in processes} == pids
+    assert all(each["rss_bytes"] > 1 << 20 for each in processes)
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_signals_stop_the_engine_too(spawn, number):
     gateway = spawn()

@@ -1,6 +1,7 @@
 """The log: one line a request, whatever was asked."""
 
 import io
+import os
 import re
 
 from bankml.api.exchange import LogLine
@@ -39,3 +40,17 @@ def test_a_log_that_is_gone_stops_nothing():
     closed = io.StringIO()
     closed.close()
     RequestLog(closed).write(Entry("gateway", "GET", "/", 0, 0.0, LogLine(200)))
+
+
+def test_nobody_waits_for_whoever_reads_the_log():
+    reading, writing = os.pipe()
+    with open(reading, "rb", buffering=0) as reader, open(writing, "w") as stream:
+        log = RequestLog(stream)
+        for number in range(3000):
+            log.say(f"{number:04} " + "x" * 95)
+        first = reader.read(1 << 20)
+        log.say("the next")
+        rest = reader.read(1 << 20).decode()
+    count = first.count(b"\n")
+    assert 100 < count < 3000 and first.endswith(b"x\n"), "whole lines, as many as the pipe holds"
+    assert rest == f"{3000 - count} lines were left out here, because nobody read the log\nthe next\n"

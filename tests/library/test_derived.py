@@ -276,6 +276,18 @@ def test_what_is_no_manifest_at_all(registry, content):
     assert [problem.file for problem in registry.problems()] == ["mario.MODEL.json"]
 
 
+@pytest.mark.parametrize("depth", range(100, 1000, 50))
+def test_a_layer_as_deep_as_json_is_read(registry, depth):
+    create(registry, "mario", MARIO)
+    path = os.path.join(registry.folder, "mario.MODEL.json")
+    document = manifest_of(registry, "mario")
+    document["layer"]["system"] = "DEEP"
+    with open(path, "w") as file:
+        file.write(json.dumps(document).replace('"DEEP"', "[" * depth + "]" * depth))
+    with pytest.raises(Refused, match=r"edited by hand|nested too deep|not JSON"):
+        registry.resolve("mario")
+
+
 def test_a_base_whose_pin_changed_or_went(registry, tmp_path):
     made = create(registry, "mario", MARIO)
     templated(tmp_path / "Base-F16.gguf", "other")

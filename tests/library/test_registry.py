@@ -134,12 +134,15 @@ def test_records_that_name_no_file_are_passed_over(tmp_path):
         {"path": 3, "sha256": good},
         "text",
         {"path": "ok.gguf", "sha256": good.upper()},
-        {"path": "ok.gguf", "sha256": "b" * 64},
+        {"path": "ok.gguf", "sha256": good},
+        {"path": "two.gguf", "sha256": good},
+        {"path": "two.gguf", "sha256": "b" * 64},
     ]
     (tmp_path / "FORK.json").write_text(json.dumps({"files": records}))
     registry = Registry(str(tmp_path))
     assert [(source.file, source.sha256) for source in registry.pins()] == [("ok.gguf", good)]
-    assert len(registry.problems()) == 4
+    reasons = {problem.reason for problem in registry.problems()}
+    assert len(reasons) == 5 and "its records of 'two.gguf' contradict each other" in reasons
 
 
 def test_a_folder_that_is_not_there_has_no_models(tmp_path):

@@ -2,24 +2,29 @@
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from bankml.api.exchange import LogLine, Reply
 from bankml.api.json_out import written
-from bankml.api.refusals import error_object
+from bankml.api.refusals import Shape, error_object
 from bankml.engine.completion import Job, Step, complete, fits
 from bankml.engine.parts import TextPieces, TokenSampler
 from bankml.engine.queue import Cancelled
 from bankml.errors import Busy
+from bankml.grammar.sampler import GrammarSampler
 from bankml.library.reference import Reference
 from bankml.library.residency import FOR_GOOD, Library
 from bankml.library.resident import Resident
+from bankml.measure.energy import Counters, joules, read_counters
 from bankml.measure.timing import Timing
 from bankml.receipt.receipt import Tally
 
 CLIENT_LEFT = 499
 """The status a log line gives a request whose client hung up, as nginx does; it is never sent."""
+
+CANCELLED = "cancelled"
+"""What such an answer's log line and its measurements say of its end."""
 
 Receipt = Callable[[], Mapping[str, object]]
 """Gives the receipt of an answer of which everything has been written."""
@@ -91,13 +96,13 @@ def answer(
         if prepared is None:
             raise
         prepared.writer.abandon()
-        return LogLine(CLIENT_LEFT, len(prepared.generation.job.prompt), note="cancelled")
+        return LogLine(CLIENT_LEFT, len(prepared.generation.job.prompt), note=CANCELLED)
 
 
-def gone(reply: Reply) -> None:
+def gone(reply: Reply, shape: Shape = error_object) -> None:
     """Answers a request that nobody waits for any more, or that a stopping server will not get to."""
     error = Busy("the server is stopping, or the client hung up; this request was not answered")
-    reply.whole(error.status, written(error_object(error)))
+    reply.whole(error.status, written(shape(error)))
 
 
 def _prepared(prepare: Prepare, resident: Resident, loading: float) -> Prepared:
@@ -109,6 +114,7 @@ def _prepared(prepare: Prepare, resident: Resident, loading: float) -> Prepared:
 def _respond(prepared: Prepared, resident: Resident, reply: Reply) -> LogLine:
     generation, tally, writer = prepared.generation, prepared.tally, prepared.writer
     last: Step | None = None
+    energy = read_counters()
     try:
         resident.check_unchanged()
         writer.begin(generation.prefill)
@@ -127,14 +133,30 @@ def _respond(prepared: Prepared, resident: Resident, reply: Reply) -> LogLine:
         writer.end(last, lambda: tally.receipt(counts.prompt_tokens, counts.completion_tokens))
     except Cancelled:
         writer.abandon()
-        return _log(CLIENT_LEFT, len(generation.job.prompt), last, "cancelled")
+        if last is None:
+            return LogLine(CLIENT_LEFT, len(generation.job.prompt), note=CANCELLED)
+        return _log(CLIENT_LEFT, last, CANCELLED, _timing(prepared, resident, last, CANCELLED, energy))
     finish = last.finish or ""
-    timing = Timing(resident.name, finish, counts.prompt_ms, tally.ttft_ms, counts.predicted_ms)
-    return _log(200, counts.prompt_tokens, last, finish, timing)
+    timing = _timing(prepared, resident, last, finish, energy)
+    timing = replace(timing, request_sha256=tally.request_sha256, response_sha256=tally.response_sha256)
+    return _log(200, last, finish, timing)
 
 
-def _log(status: int, prompt_tokens: int, last: Step | None, note: str, timing: Timing | None = None) -> LogLine:
-    if last is None:
-        return LogLine(status, prompt_tokens, note=note)
+def _timing(prepared: Prepared, resident: Resident, last: Step, finish: str, energy: Counters | None) -> Timing:
+    sampler = prepared.generation.sampler
+    held = sampler if isinstance(sampler, GrammarSampler) else None
+    return Timing(
+        resident.name,
+        finish,
+        last.progress.prompt_ms,
+        prepared.tally.ttft_ms,
+        last.progress.predicted_ms,
+        grammar_ms=None if held is None else held.seconds * 1000,
+        resampled=None if held is None else held.resampled,
+        energy_j=joules(energy, read_counters()),
+    )
+
+
+def _log(status: int, last: Step, note: str, timing: Timing) -> LogLine:
     counts = last.progress
-    return LogLine(status, prompt_tokens, counts.cached_tokens, counts.completion_tokens, note, timing)
+    return LogLine(status, counts.prompt_tokens, counts.cached_tokens, counts.completion_tokens, note, timing)

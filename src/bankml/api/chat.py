@@ -1,34 +1,63 @@
 """`POST /v1/chat/completions`: from a request's bytes to an answer with a receipt."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from bankml.api.answering import Generation, Prepared, Writer, answer
-from bankml.api.chat_request import ChatRequest, read_chat
+from bankml.api.chat_request import ChatRequest, chat_request, read_chat
 from bankml.api.content_steps import content_steps
 from bankml.api.ending import stop_word_tokens
 from bankml.api.exchange import LogLine, Reply, Request
+from bankml.api.fitting import fitted
 from bankml.api.logprobs import Logprobs
 from bankml.api.openai import Head, StreamWriter, WholeWriter
 from bankml.engine.completion import Job
 from bankml.grammar.constraint import Constraint
+from bankml.library.layer import context_of, with_layer
+from bankml.library.reference import Layer
 from bankml.library.residency import Library
 from bankml.library.resident import Resident
 from bankml.receipt.receipt import Tally
 
+WriterOf = Callable[[ChatRequest, Head, Resident, Reply, Logprobs, Generation], Writer]
+"""Makes what writes the answer to a chat request."""
+
 
 def chat_completions(library: Library, request: Request, reply: Reply) -> LogLine:
     """Answers one chat request. What can be wrong with it is found before it stands in line for the resident model."""
-    chat = read_chat(request.body)
+    return answer_chat(library, read_chat(request.body), request, reply, wire_writer)
+
+
+def answer_chat(library: Library, chat: ChatRequest, request: Request, reply: Reply, writer_of: WriterOf) -> LogLine:
+    """Answers `chat`, which is what `request` asks; its receipt is about the request's bytes."""
     reference = library.resolve(chat.model)
+    n_ctx = context_of(reference.name, reference.layer, library.last.n_ctx)
 
     def prepare(resident: Resident, loading: float) -> Prepared:
-        generation = chat_generation(chat, resident)
+        generation = layered_generation(chat, reference.layer, n_ctx, resident)
         tally = Tally(resident.provenance, request.body, request.arrived)
         logprobs = Logprobs(resident.tokens.piece, tally)
-        return Prepared(generation, tally, _writer(chat, Head(reference.name), resident, reply, logprobs, generation))
+        return Prepared(generation, tally, writer_of(chat, Head(reference.name), resident, reply, logprobs, generation))
 
     return answer(library, reference, prepare, reply)
+
+
+def layered_generation(chat: ChatRequest, layer: Layer | None, n_ctx: int, resident: Resident) -> Generation:
+    """What `chat` asks for over a derived model's layer. A layer that says how much context there is makes a long
+    conversation fit its `n_ctx` tokens; otherwise such a one is refused, as in llama-server."""
+    if layer is None:
+        return chat_generation(chat, resident)
+    body = with_layer(layer, chat.body)
+    if layer.num_ctx is None:
+        return body_generation(body, resident)
+    return fitted(body, resident, n_ctx, partial(body_generation, resident=resident)).generation
+
+
+def body_generation(body: Mapping[str, Any], resident: Resident) -> Generation:
+    """`chat_generation` of a request that is an object already."""
+    return chat_generation(chat_request(body), resident)
 
 
 def chat_generation(chat: ChatRequest, resident: Resident) -> Generation:
@@ -51,9 +80,10 @@ def _held(generation: Generation, wanted: Constraint, streamed: bool) -> Generat
     return replace(generation, prefill=content.push(""), told=told)
 
 
-def _writer(
+def wire_writer(
     chat: ChatRequest, head: Head, resident: Resident, reply: Reply, logprobs: Logprobs, generation: Generation
 ) -> Writer:
+    """The answer as OpenAI's clients read it, streamed or whole."""
     if chat.stream:
         return StreamWriter(head, reply, logprobs, chat.include_usage)
     pieces = generation.pieces

@@ -83,12 +83,13 @@ def chat_request(body: Mapping[str, Any]) -> ChatRequest:
     )
 
 
-def refuse_unplayed(body: Mapping[str, Any], table: Unplayed) -> None:
-    """Raises RequestError for a field of `table` that has another than its harmless values."""
+def refuse_unplayed(body: Mapping[str, Any], table: Unplayed, path: str = "") -> None:
+    """Raises RequestError for a field of `table` that has another than its harmless values. `path` is what goes before
+    its name: `messages[0].`."""
     for name, (harmless, why) in table.items():
         value = body.get(name)
         if value is not None and not any(type(value) is type(one) and value == one for one in harmless):
-            raise fields.refuse(name, f"{why} (got {fields.shown(value)})")
+            raise fields.refuse(path + name, f"{why} (got {fields.shown(value)})")
 
 
 MOST_STOPS = 1024

@@ -3,15 +3,18 @@
 from collections.abc import Mapping
 
 from bankml.api.answering import Generation, Prepared, Receipt, Writer, answer, gone
-from bankml.api.completion_request import CompletionRequest, prompt_tokens, read_completion
+from bankml.api.completion_request import CompletionRequest, completion_request, prompt_tokens, read_completion
 from bankml.api.ending import stop_type, stop_word_tokens
 from bankml.api.exchange import EVENT_STREAM, LogLine, Reply, Request
+from bankml.api.fitting import limited
 from bankml.api.json_out import event, written
 from bankml.api.logprobs import Logprobs, without_stop_word
 from bankml.api.openai import timings
 from bankml.engine.completion import Entry, Job, Step
 from bankml.engine.queue import Cancelled
 from bankml.grammar.constraint import Constraint, completion_constraint
+from bankml.library.layer import context_of, with_parameters
+from bankml.library.reference import Reference
 from bankml.library.residency import Library
 from bankml.library.resident import Resident
 from bankml.receipt.check import RECEIPT_KEY
@@ -24,10 +27,11 @@ def completion(library: Library, request: Request, reply: Reply) -> LogLine:
     """Answers one request. What can be wrong with it is found before it stands in line for the resident model."""
     asked = read_completion(request.body)
     reference = library.resolve(asked.model)
+    asked, n_ctx = over_layer(asked, reference, library.last.n_ctx)
 
     def prepare(resident: Resident, loading: float) -> Prepared:
         wanted = completion_constraint(asked.body)
-        generation = completion_generation(asked, wanted, resident)
+        generation = limited(completion_generation(asked, wanted, resident), n_ctx)
         tally = Tally(resident.provenance, request.body, request.arrived)
         told = Answer(asked, generation, reference.name, resident, "" if wanted is None else wanted.grammar)
         writer: Writer = (StreamWriter if asked.stream else WholeWriter)(
@@ -36,6 +40,13 @@ def completion(library: Library, request: Request, reply: Reply) -> LogLine:
         return Prepared(generation, tally, writer)
 
     return answer(library, reference, prepare, reply)
+
+
+def over_layer(asked: CompletionRequest, reference: Reference, n_ctx: int) -> tuple[CompletionRequest, int]:
+    """The request over the PARAMETERs of a derived model, and the tokens of its context, of `n_ctx` at most."""
+    if reference.layer is not None:
+        asked = completion_request(with_parameters(reference.layer, asked.body))
+    return asked, context_of(reference.name, reference.layer, n_ctx)
 
 
 def completion_generation(asked: CompletionRequest, wanted: Constraint | None, resident: Resident) -> Generation:

@@ -48,7 +48,11 @@ class CompletionRequest:
 
 def read_completion(data: bytes) -> CompletionRequest:
     """Reads a request's body. Raises RequestError with one sentence: the field, what is allowed and what came."""
-    body = read_object(data)
+    return completion_request(read_object(data))
+
+
+def completion_request(body: Mapping[str, Any]) -> CompletionRequest:
+    """The request in `body`, an object already."""
     refuse_unplayed(body, UNPLAYED)
     fields.integer(body, ("n_cmpl", "n"), 1, 1, 1)
     fields.string(body, "grammar")

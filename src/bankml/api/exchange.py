@@ -8,6 +8,8 @@ from bankml.measure.timing import Timing
 
 JSON = "application/json; charset=utf-8"
 EVENT_STREAM = "text/event-stream"
+NDJSON = "application/x-ndjson"
+TEXT = "text/plain; charset=utf-8"
 
 Headers = Sequence[tuple[str, str]]
 """Further header lines of an answer, name and value."""

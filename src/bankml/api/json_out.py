@@ -22,4 +22,9 @@ def event(value: Mapping[str, object]) -> bytes:
     return b"data: " + written(value) + b"\n\n"
 
 
+def line(value: Mapping[str, object]) -> bytes:
+    """`value` as one line of newline-delimited JSON."""
+    return written(value) + b"\n"
+
+
 DONE = b"data: [DONE]\n\n"

@@ -17,16 +17,20 @@ Json = dict[str, object]
 class Logprobs:
     """Writes the entries of one answer and gives `tally` every byte of them.
 
-    `piece` gives the bytes a token adds to a text, none for a control token.
+    `piece` gives the bytes a token adds to a text, none for a control token. `shaped` makes another API's entry of
+    llama-server's.
     """
 
-    def __init__(self, piece: Callable[[int], bytes], tally: Tally) -> None:
+    def __init__(
+        self, piece: Callable[[int], bytes], tally: Tally, shaped: Callable[[Json], Json] = lambda entry: entry
+    ) -> None:
         self._piece = piece
         self._tally = tally
+        self._shaped = shaped
 
     def array(self, entries: Sequence[Entry]) -> list[Json]:
         """`entries` as JSON, to be sent: their bytes count from here on."""
-        array = [self._entry(entry) for entry in entries]
+        array = [self._shaped(self._entry(entry)) for entry in entries]
         for one in array:
             self._tally.logprobs(written(one))
         return array

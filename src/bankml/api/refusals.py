@@ -1,8 +1,11 @@
-"""What a refusal looks like: `{"error": {"code", "message", "type"}}`, as OpenAI's clients know it."""
+"""What a refusal looks like: `{"error": {"code", "message", "type"}}`, as OpenAI's clients know it, or Ollama's."""
+
+from collections.abc import Callable
 
 from bankml.errors import BankmlError, ContextExceeded
 
 Json = dict[str, object]
+Shape = Callable[[BankmlError], Json]
 
 
 def error_object(error: BankmlError) -> Json:
@@ -11,3 +14,13 @@ def error_object(error: BankmlError) -> Json:
     if isinstance(error, ContextExceeded):
         value |= {"n_prompt_tokens": error.n_prompt_tokens, "n_ctx": error.n_ctx}
     return {"error": value}
+
+
+def ollama_error(error: BankmlError) -> Json:
+    """The same as Ollama's clients know it."""
+    return {"error": error.message}
+
+
+def shape_of(path: str, address: str) -> Shape:
+    """Ollama's shape below /api on the gateway address, OpenAI's everywhere else."""
+    return ollama_error if address == "gateway" and (path == "/api" or path.startswith("/api/")) else error_object

@@ -10,17 +10,23 @@ from bankml.api import fields, llama_server, status
 from bankml.api.answering import CLIENT_LEFT, gone
 from bankml.api.chat import chat_completions
 from bankml.api.completion import completion
-from bankml.api.exchange import JSON, Headers, LogLine, Reply, Request
+from bankml.api.exchange import JSON, NDJSON, Headers, LogLine, Reply, Request
 from bankml.api.json_in import read_object
-from bankml.api.json_out import event, written
-from bankml.api.refusals import error_object
+from bankml.api.json_out import event, line, written
+from bankml.api.ollama.durations import KEEP_ALIVE
+from bankml.api.ollama.routes import Ollama
+from bankml.api.refusals import shape_of
 from bankml.api.slots import PREFIX, slot_action, slots
 from bankml.api.text_completion import text_completions
 from bankml.engine.queue import Cancelled
 from bankml.engine.slot_folder import SlotFolder
 from bankml.errors import BankmlError, MethodNotAllowed, NotFound
+from bankml.library.layer import with_layer
+from bankml.library.reference import Source
+from bankml.library.registry import Registry
 from bankml.library.residency import Library
 from bankml.library.resident import Resident
+from bankml.measure.prometheus import State
 
 if TYPE_CHECKING:
     from bankml.gate.verify import Verified
@@ -28,6 +34,7 @@ if TYPE_CHECKING:
 Json = dict[str, object]
 Body = Mapping[str, Any]
 Handler = Callable[[Library, Request, Reply], LogLine]
+Methods = Mapping[str, Handler]
 
 log = logging.getLogger("bankml.api")
 
@@ -53,20 +60,22 @@ def looking(answer: Callable[[Library, Resident], Json]) -> Handler:
 
 
 def working(answer: Callable[[Resident, Body], Json]) -> Handler:
-    """A handler for a JSON body that a verified file's own header answers: its `model`'s, or the one in memory's."""
+    """A handler for a JSON body that a verified file's own header answers: its `model`'s, or the one in memory's. A
+    derived model's layer is applied to it."""
 
     def handler(library: Library, request: Request, reply: Reply) -> LogLine:
         body = read_object(request.body)
         name = fields.string(body, "model")
-        resident = library.look(reply.cancelled, None if name is None else library.resolve(name))
+        reference = None if name is None else library.resolve(name)
+        resident = library.look(reply.cancelled, reference)
         resident.check_unchanged()
-        reply.whole(200, written(answer(resident, body)))
+        reply.whole(200, written(answer(resident, with_layer(None if reference is None else reference.layer, body))))
         return LogLine(200)
 
     return handler
 
 
-BOTH: Mapping[str, Mapping[str, Handler]] = {
+BOTH: Mapping[str, Methods] = {
     "/bankml": {"GET": telling(status.bankml)},
     "/health": {"GET": telling(llama_server.health)},
     "/v1/health": {"GET": telling(llama_server.health)},
@@ -84,25 +93,29 @@ BOTH: Mapping[str, Mapping[str, Handler]] = {
 }
 """What both addresses answer. A path that answers GET answers HEAD."""
 
-ENGINE: Mapping[str, Mapping[str, Handler]] = {"/slots": {"GET": slots}}
+ENGINE: Mapping[str, Methods] = {"/slots": {"GET": slots}}
 """What the engine address alone answers, besides the slots' own paths."""
 
-ROUTES: Mapping[Literal["gateway", "engine"], Mapping[str, Mapping[str, Handler]]] = {
+ROUTES: Mapping[Literal["gateway", "engine"], Mapping[str, Methods]] = {
     "gateway": BOTH,
     "engine": {**BOTH, **ENGINE},
 }
 
 
-def methods_of(request: Request, slot_folder: SlotFolder | None) -> Mapping[str, Handler] | None:
-    """What the path of a request answers, by method; None where there is nothing."""
+def methods_of(request: Request, slot_folder: SlotFolder | None, ollama: Ollama | None) -> Methods | None:
+    """What the path of a request answers, by method; None where there is nothing. Ollama's API is on the gateway
+    address alone."""
     if request.address == "engine" and request.path.startswith(PREFIX):
         return {"POST": slot_action(slot_folder)}
-    return ROUTES[request.address].get(request.path)
+    found = ROUTES[request.address].get(request.path)
+    if found is None and ollama is not None and request.address == "gateway":
+        return ollama.methods_of(request.path)
+    return found
 
 
-def find(request: Request, slot_folder: SlotFolder | None = None) -> Handler:
+def find(request: Request, slot_folder: SlotFolder | None = None, ollama: Ollama | None = None) -> Handler:
     """The handler of a request. Raises NotFound or MethodNotAllowed."""
-    methods = methods_of(request, slot_folder)
+    methods = methods_of(request, slot_folder, ollama)
     if methods is None:
         raise NotFound("there is nothing at this path; GET /bankml says what this server is")
     handler = methods.get("GET" if request.method == "HEAD" else request.method)
@@ -111,7 +124,7 @@ def find(request: Request, slot_folder: SlotFolder | None = None) -> Handler:
     return handler
 
 
-def allowed(methods: Mapping[str, Handler]) -> list[str]:
+def allowed(methods: Methods) -> list[str]:
     return [*methods, *(["HEAD"] if "GET" in methods else [])]
 
 
@@ -121,12 +134,13 @@ class Started:
 
     reply: Reply
     started: bool = False
+    content_type: str = ""
 
     def whole(self, status: int, body: bytes, content_type: str = JSON, headers: Headers = ()) -> None:
         self.reply.whole(status, body, content_type, headers)
 
     def start(self, status: int, content_type: str) -> None:
-        self.started = True
+        self.started, self.content_type = True, content_type
         self.reply.start(status, content_type)
 
     def write(self, data: bytes) -> bool:
@@ -140,35 +154,44 @@ class Started:
 
 
 def build_application(
-    verified: "Verified", n_ctx: int, threads: int | None = None, slot_dir: str | None = None
+    verified: "Verified",
+    n_ctx: int,
+    threads: int | None = None,
+    slot_dir: str | None = None,
+    registry: str | None = None,
+    keep_alive: float = KEEP_ALIVE,
 ) -> "Application":
     """The application that answers with the verified file, loaded with a context of `n_ctx` tokens.
 
-    `slot_dir` is the folder of slot files; None: there are none. Raises Refused for a model that is not played,
-    UsageError for a folder that is none.
+    `slot_dir` is the folder of slot files; None: there are none. `registry` is the folder whose models may be asked for
+    by name; None: the verified file alone. `keep_alive` is how long a model stays that was asked for through Ollama's
+    API, in seconds (ollama.durations.FOREVER: for good). Raises Refused for a model that is not played, UsageError for
+    a folder that is none.
     """
     from bankml.library.load import open_library
 
     slot_folder = None if slot_dir is None else SlotFolder(slot_dir)
-    library = open_library(verified, n_ctx, threads)
+    known = Registry(registry, Source.of(verified))
+    library = open_library(verified, n_ctx, threads, known)
     library.start_reaper()
-    return Application(library, slot_folder)
+    return Application(library, slot_folder, Ollama(known, keep_alive))
 
 
 class Application:
     """Answers requests with the models of `library`; any number of threads may call it."""
 
-    def __init__(self, library: Library, slot_folder: SlotFolder | None = None) -> None:
+    def __init__(self, library: Library, slot_folder: SlotFolder | None = None, ollama: Ollama | None = None) -> None:
         self._library = library
         self._slot_folder = slot_folder
+        self._ollama = ollama
 
     def answer(self, request: Request, reply: Reply) -> LogLine:
         """Answers `request` through `reply`. Whatever goes wrong becomes an answer, or an event once one has begun."""
         outgoing = Started(reply)
         try:
-            return find(request, self._slot_folder)(self._library, request, outgoing)
+            return find(request, self._slot_folder, self._ollama)(self._library, request, outgoing)
         except Cancelled:
-            gone(outgoing)
+            gone(outgoing, shape_of(request.path, request.address))
             return LogLine(CLIENT_LEFT, note="cancelled")
         except BankmlError as error:
             return self._refuse(error, request, outgoing)
@@ -177,14 +200,34 @@ class Application:
             log.error("%s\n%s", type(error).__name__, "".join(traceback.format_tb(error.__traceback__)))
             return self._refuse(BankmlError("the server failed at this request; its log says where"), request, outgoing)
 
+    def route(self, request: Request) -> str | None:
+        """The path of the tables that `request` asks for, of a slot's own path the part before its number."""
+        if request.path in ROUTES[request.address]:
+            return request.path
+        if request.address == "engine":
+            return PREFIX.rstrip("/") if request.path.startswith(PREFIX) else None
+        return None if self._ollama is None else self._ollama.route(request.path)
+
+    def state(self) -> State:
+        """What is true of it at this moment, for its metrics."""
+        resident = self._library.resident
+        cache = None if resident is None else resident.engine.prompt_cache
+        return State(
+            engine=self._library.last.provenance.engine,
+            waiting=self._library.waiting,
+            model_bytes=0 if resident is None else resident.verified.identity.size,
+            cache_bytes=0 if cache is None else cache.nbytes,
+        )
+
     def _refuse(self, error: BankmlError, request: Request, outgoing: Started) -> LogLine:
-        body = error_object(error)
+        body = shape_of(request.path, request.address)(error)
         if outgoing.started:
-            outgoing.write(event(body))
+            outgoing.write(line(body) if outgoing.content_type == NDJSON else event(body))
             outgoing.finish()
             return LogLine(200, note=f"broken off: {error.kind}")
         headers: Headers = ()
         if isinstance(error, MethodNotAllowed):
-            headers = (("Allow", ", ".join(allowed(methods_of(request, self._slot_folder) or {}))),)
+            methods = methods_of(request, self._slot_folder, self._ollama) or {}
+            headers = (("Allow", ", ".join(allowed(methods))),)
         outgoing.whole(error.status, written(body), JSON, headers)
         return LogLine(error.status, note=error.kind)

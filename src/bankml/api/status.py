@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 Json = dict[str, object]
 
+BEHIND = "llama.cpp"
+"""The engine of a gateway in front of llama-server; receipts also say which build it is."""
+
 
 def bankml(library: Library) -> Json:
     """The model that is resident, or was last; `resident` says which of the two, and `models` what else has a name."""
@@ -45,7 +48,7 @@ def in_front_of(verified: "Verified", upstream: str) -> Json:
     """The same in front of llama-server, which answers at `upstream` (HOST:PORT)."""
     return {
         "bankml": __version__,
-        "engine": "llama.cpp",
+        "engine": BEHIND,
         "model": os.path.splitext(verified.name)[0].lower(),
         "path": verified.path,
         "fork": verified.fork_path,

@@ -4,10 +4,11 @@ from collections.abc import Mapping
 
 from bankml.api.answering import Prepared, Receipt, Writer, answer, gone
 from bankml.api.chat_request import Unplayed, refuse_unplayed
-from bankml.api.completion import completion_generation
+from bankml.api.completion import completion_generation, over_layer
 from bankml.api.completion_request import read_completion
 from bankml.api.ending import stop_word_tokens
 from bankml.api.exchange import EVENT_STREAM, LogLine, Reply, Request
+from bankml.api.fitting import limited
 from bankml.api.json_out import DONE, event, written
 from bankml.api.logprobs import Logprobs, without_stop_word
 from bankml.api.openai import Head, timings, usage
@@ -37,9 +38,10 @@ def text_completions(library: Library, request: Request, reply: Reply) -> LogLin
     asked = read_completion(request.body)
     refuse_unplayed(asked.body, UNPLAYED)
     reference = library.resolve(asked.model)
+    asked, n_ctx = over_layer(asked, reference, library.last.n_ctx)
 
     def prepare(resident: Resident, loading: float) -> Prepared:
-        generation = completion_generation(asked, completion_constraint(asked.body), resident)
+        generation = limited(completion_generation(asked, completion_constraint(asked.body), resident), n_ctx)
         tally = Tally(resident.provenance, request.body, request.arrived)
         head, logprobs = Head(reference.name), Logprobs(resident.tokens.piece, tally)
         if asked.stream:

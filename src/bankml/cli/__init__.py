@@ -1,6 +1,7 @@
 """The command line. Exit codes: 0 play or done, 2 refuse, 3 the header needs more bytes, 1 usage or I/O, 130 Ctrl-C.
 
-This module is all that `bankml version` and `bankml --help` load; each command's own module is imported when it runs.
+What everyone waits for is imported here, and that is little: scripts ask `bankml version` often, and people `--help`.
+Each command's own module is imported when it runs (benchmarks/command_line.py).
 """
 
 import os
@@ -9,11 +10,9 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib import import_module
 from types import FrameType
 
 from bankml.cli.output import complain
-from bankml.cli.parser import build_parser
 from bankml.cli.streams import open_closed_streams
 from bankml.errors import PREFIXES, BankmlError
 
@@ -37,7 +36,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except OSError as error:
-        complain("error", str(error))
+        where = f"{error.filename}: " if error.filename else ""
+        complain("error", where + (error.strerror or str(error)).lower())
         return 1
     except MemoryError:
         complain("error", "out of memory")
@@ -50,7 +50,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: Sequence[str] | None) -> int:
-    arguments = build_parser().parse_args(argv)
+    words = sys.argv[1:] if argv is None else list(argv)
+    if words == ["version"]:
+        from bankml.cli.version import version
+
+        return version()
+
+    from importlib import import_module
+
+    from bankml.cli.parser import build_parser
+
+    arguments = build_parser().parse_args(words)
     command = getattr(import_module(f"bankml.cli.{arguments.module}"), arguments.function)
     code: int = command(arguments)
     sys.stdout.flush()

@@ -4,7 +4,7 @@ import os
 from argparse import Namespace
 
 from bankml.cli.output import file_bar, say
-from bankml.cli.streams import read_stdin
+from bankml.cli.stdin import read_bytes
 from bankml.errors import Refused, UsageError
 from bankml.files import problem
 
@@ -32,7 +32,7 @@ def check(arguments: Namespace) -> int:
 
 def _read(path: str) -> bytes:
     if path == STDIN:
-        return read_stdin()
+        return read_bytes()
     try:
         with open(path, "rb") as file:
             return file.read()

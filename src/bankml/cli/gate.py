@@ -1,4 +1,4 @@
-"""`bankml guard | sha256 | pin | verify | version`."""
+"""`bankml guard | sha256 | pin | verify`."""
 
 import json
 import os
@@ -9,19 +9,12 @@ from bankml.cli.output import file_bar, say
 from bankml.errors import Refused, Truncated, UsageError, one_line
 
 
-def version(arguments: Namespace) -> int:
-    from bankml import __version__
-
-    say(f"bankml {__version__}")
-    return 0
-
-
 def guard(arguments: Namespace) -> int:
     from bankml.gate.guard import guard as judge
 
     verdict = judge(arguments.file, arguments.engine)
     if arguments.json:
-        print(json.dumps(verdict.as_json()), flush=True)
+        say(json.dumps(verdict.as_json()))
         return 0 if verdict.kind == "play" else verdict.error().exit_code
     if verdict.kind != "play":
         raise verdict.error()
@@ -77,11 +70,11 @@ def verify(arguments: Namespace) -> int:
         report: dict[str, object] = {"verdict": kind, "reasons": [one_line(error.message)]}
         if isinstance(error, Truncated):
             report["need_bytes"] = error.needs
-        print(json.dumps(report), flush=True)
+        say(json.dumps(report))
         return error.exit_code
     if arguments.json:
         extra = {"file": verified.name, "bytes": verified.identity.size, "sha256": verified.sha256}
-        print(json.dumps({**verified.verdict.as_json(), **extra}), flush=True)
+        say(json.dumps({**verified.verdict.as_json(), **extra}))
     else:
         say(f"play: {verified.name}: guard plays it, sha256 {verified.sha256} as pinned")
     return 0

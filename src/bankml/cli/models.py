@@ -4,7 +4,7 @@ import json
 from argparse import Namespace
 
 from bankml.cli.output import about, file_bar, say, write
-from bankml.cli.streams import read_stdin
+from bankml.cli.stdin import MOST_BYTES, read_bytes, request_in, text_in
 from bankml.errors import Refused, RequestError, UsageError
 
 TEMPLATE_KEY = "tokenizer.chat_template"
@@ -30,10 +30,7 @@ def tokenize(arguments: Namespace) -> int:
 
     with about(arguments.file):
         tokenizer = Tokenizer.from_header(header)
-    try:
-        text = read_stdin().decode()
-    except UnicodeDecodeError as error:
-        raise UsageError(f"the text on stdin is not UTF-8 (byte {error.start})") from error
+    text = text_in(read_bytes())
     say(json.dumps(tokenizer.encode(text, parse_special=not arguments.no_special)))
     return 0
 
@@ -55,21 +52,8 @@ def chat_template(arguments: Namespace) -> int:
             raise Refused(f"{TEMPLATE_KEY} is {'missing' if source is None else describe(source)}: no chat template")
         template = ChatTemplate(source, tokenizer.bos_text, tokenizer.eos_text)
     try:
-        prompt = template.prompt(conversation(_request(read_stdin()))).text
+        prompt = template.prompt(conversation(request_in(read_bytes(MOST_BYTES)))).text
     except RequestError as error:
         raise UsageError(error.message) from error
     write(prompt.encode())
     return 0
-
-
-def _request(raw: bytes) -> dict[str, object]:
-    """A chat request: the JSON object on stdin, or the list of messages as its `messages`."""
-    try:
-        document = json.loads(raw)
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"the messages on stdin are not JSON: {error}") from error
-    if isinstance(document, list):
-        return {"messages": document}
-    if not isinstance(document, dict):
-        raise UsageError("the JSON on stdin is neither a list of messages nor a chat request")
-    return document

@@ -4,7 +4,6 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
-from typing import TextIO
 
 from bankml.errors import named, one_line
 
@@ -15,7 +14,7 @@ BAR_FROM_BYTES = 32 << 20
 def say(text: str) -> None:
     """One line on stdout. Raises as `write`."""
     with _stdout():
-        _print(sys.stdout, text)
+        print(_encodable(text, sys.stdout.encoding), flush=True)
 
 
 def write(data: bytes) -> None:
@@ -41,13 +40,13 @@ def _stdout() -> Iterator[None]:
 def note(text: str) -> None:
     """One line on stderr: progress, not an error. Where it cannot be written there is nobody to tell."""
     with suppress(OSError, ValueError):
-        _print(sys.stderr, text)
+        print(_encodable(text, sys.stderr.encoding), file=sys.stderr, flush=True)
 
 
-def _print(stream: TextIO, text: str) -> None:
-    """A character the terminal's encoding lacks is written as an escape, too."""
-    encoding = stream.encoding or "utf-8"
-    print(one_line(text).encode(encoding, "backslashreplace").decode(encoding), file=stream, flush=True)
+def _encodable(text: str, encoding: str | None) -> str:
+    """One line; a character that the terminal's encoding lacks is written as an escape, too."""
+    encoding = encoding or "utf-8"
+    return one_line(text).encode(encoding, "backslashreplace").decode(encoding)
 
 
 def complain(prefix: str, message: str) -> None:

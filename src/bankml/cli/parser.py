@@ -1,40 +1,84 @@
 """The grammar of the command line; what a command does is in the module its parser names."""
 
 import argparse
+import os
+import sys
 from collections.abc import Callable
-from typing import NoReturn
 
 from bankml.errors import UsageError
-from bankml.model.context import DEFAULT_CONTEXT
+from bankml.model.context import DEFAULT_CONTEXT, MAX_CONTEXT
+
+TYPE_CHECKING = False
+"""What type checkers take for True; the module that has it takes longer to load than this one."""
+
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 LISTEN = "127.0.0.1:18093"
 UPSTREAM = "127.0.0.1:18092"
+
+*READ, LAST_READ = "F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q1_0", "Q2_0"
+"""The types of matrices that `convert` reads, as `gguf.dequantize` has them; it would have to be loaded to be asked."""
+
+MAX_THREADS = 256
+MAX_TOKENS = (1 << 31) - 1
+MAX_PID = (1 << 31) - 1
 
 
 class Parser(argparse.ArgumentParser):
     """argparse, whose complaint becomes the one line that every error is."""
 
-    def error(self, message: str) -> NoReturn:
+    def error(self, message: str) -> "NoReturn":
         raise UsageError(f"{message} (see {self.prog} --help)")
+
+
+class Formatter(argparse.HelpFormatter):
+    """argparse's, which asks a module for the terminal's width that takes as long to load as all of this."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=max(_columns(), 40) - 2)
+
+
+def _columns() -> int:
+    try:
+        return int(os.environ["COLUMNS"])
+    except (KeyError, ValueError):
+        pass
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns or 80
+    except (OSError, ValueError):
+        return 80
 
 
 Command = Callable[[str, str, str, str], Parser]  # name, module, help, example
 
 
 def build_parser() -> Parser:
-    parser = Parser(prog="bankml", description="A local model server that can prove what it says.", allow_abbrev=False)
+    parser = Parser(
+        prog="bankml",
+        description="A local model server that can prove what it says.",
+        allow_abbrev=False,
+        formatter_class=Formatter,
+    )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=Parser)
 
     def command(name: str, module: str, help_: str, example: str) -> Parser:
         added: Parser = commands.add_parser(
-            name, help=help_, description=help_, epilog=f"example: bankml {example}", allow_abbrev=False
+            name,
+            help=help_,
+            description=help_,
+            epilog=f"example: bankml {example}",
+            allow_abbrev=False,
+            formatter_class=Formatter,
         )
         added.set_defaults(module=module, function=name.replace("-", "_"))
         return added
 
     _gate_commands(command)
     _model_commands(command)
+    _generate_command(command)
     _serve_commands(command)
+    _machine_commands(command)
     return parser
 
 
@@ -70,20 +114,15 @@ def _gate_commands(command: Command) -> None:
     check.add_argument("answer", metavar="ANSWER.json", help="the answer's body, streamed or not (- is stdin)")
     check.add_argument("--model", metavar="FILE", help="compare the receipt's model_sha256 with this file")
 
-    command("version", "gate", "print the version", "version")
-
-    capi = command("capi", "capi", "print what a C compiler needs for libbankml", "capi --cflags --libs")
-    capi.add_argument("--cflags", action="store_true", help="where bankml.h is")
-    capi.add_argument("--libs", action="store_true", help="where libbankml is, and how it is linked")
-    capi.add_argument("--static", action="store_true", help="with --libs: libbankml.a, as a part of the program")
-    capi.add_argument("--prefix", action="store_true", help="the folder that holds include/ and lib/")
-
 
 def _model_commands(command: Command) -> None:
     convert = command(
-        "convert", "models", "rewrite a GGUF's matrices in another type", "convert in.gguf -o out.gguf --outtype f16"
+        "convert",
+        "models",
+        "rewrite a GGUF's matrices in another type",
+        "convert in.gguf -o out.gguf --outtype f16",
     )
-    convert.add_argument("file", metavar="IN.gguf")
+    convert.add_argument("file", metavar="IN.gguf", help=f"its matrices may be {', '.join(READ)} or {LAST_READ}")
     convert.add_argument("-o", "--output", metavar="OUT.gguf", required=True)
     convert.add_argument("--outtype", choices=("f16", "q1_0", "q2_0"), required=True, help="the type of the matrices")
     convert.add_argument("--force", action="store_true", help="replace OUT.gguf if it is there")
@@ -109,6 +148,70 @@ def _model_commands(command: Command) -> None:
     template.add_argument("file", metavar="MODEL")
 
 
+def _generate_command(command: Command) -> None:
+    generate = command(
+        "generate",
+        "generate",
+        "verify a model and print its answer to what is on stdin: a text, messages, or a chat request",
+        "generate model.gguf --max 64 <<< 'Say hello.'",
+    )
+    generate.add_argument("file", metavar="MODEL")
+    generate.add_argument("--fork", metavar="FORK.json", help="the file of records (default: MODEL.FORK.json)")
+    generate.add_argument("--max", metavar="N", type=_from_1_to(MAX_TOKENS), help="tokens of the answer at most")
+    generate.add_argument("--json", action="store_true", help="print the whole answer as JSON, with its receipt")
+    generate.add_argument(
+        "--sample", action="store_true", help="draw tokens by the model's own settings, not always the likeliest"
+    )
+    sampling = generate.add_argument_group("with --sample, in place of the model's own")
+    sampling.add_argument("--temp", metavar="T", dest="temperature", type=float)
+    sampling.add_argument("--top-k", metavar="N", type=int)
+    sampling.add_argument("--top-p", metavar="P", type=float)
+    sampling.add_argument("--min-p", metavar="P", type=float)
+    sampling.add_argument("--seed", metavar="N", type=int)
+    generate.add_argument(
+        "--ctx",
+        metavar="N",
+        type=_from_1_to(MAX_CONTEXT),
+        default=DEFAULT_CONTEXT,
+        help=f"context in tokens ({DEFAULT_CONTEXT})",
+    )
+    generate.add_argument("--threads", metavar="N", type=_from_1_to(MAX_THREADS), help="threads (every core)")
+
+
+def _from_1_to(most: int) -> Callable[[str], int]:
+    def number(text: str) -> int:
+        value = int(text)
+        if not 1 <= value <= most:
+            raise argparse.ArgumentTypeError(f"{text} is out of range: 1 to {most}")
+        return value
+
+    number.__name__ = "whole number"  # argparse's word for it: invalid whole number value: 'x'
+    return number
+
+
+def _machine_commands(command: Command) -> None:
+    usage = command(
+        "usage", "usage", "print what the machine uses, and the processes that are named, as JSON", "usage 1234"
+    )
+    usage.add_argument("pids", metavar="PID", nargs="*", type=_from_1_to(MAX_PID))
+
+    capi = command("capi", "capi", "print what a C compiler needs for libbankml", "capi --cflags --libs")
+    capi.add_argument("--cflags", action="store_true", help="where bankml.h is")
+    capi.add_argument("--libs", action="store_true", help="where libbankml is, and how it is linked")
+    capi.add_argument("--static", action="store_true", help="with --libs: libbankml.a, as a part of the program")
+    capi.add_argument("--prefix", action="store_true", help="the folder that holds include/ and lib/")
+
+    completion = command(
+        "completion",
+        "completion",
+        "print what makes a shell complete bankml's commands",
+        "completion bash > ~/.local/share/bash-completion/completions/bankml",
+    )
+    completion.add_argument("shell", choices=("bash", "zsh", "fish"))
+
+    command("version", "version", "print the version", "version")
+
+
 def _serve_commands(command: Command) -> None:
     serve = command(
         "serve",
@@ -122,6 +225,19 @@ def _serve_commands(command: Command) -> None:
     serve.add_argument("--spawn", metavar="LLAMA_SERVER", help="start this llama-server and answer from it")
     serve.add_argument("--spec-ngram", action="store_true", help="with --spawn: draft from the text's own n-grams")
     serve.add_argument("--slot-dir", metavar="DIR", help="the folder of saved slots")
+    serve.add_argument(
+        "--registry",
+        metavar="DIR",
+        nargs="?",
+        const="",
+        help="with --native: every model pinned in DIR may be asked for by name (default DIR: $BANKML_FORKS, else"
+        " ~/.local/share/bankml/forks)",
+    )
+    serve.add_argument(
+        "--keep-alive",
+        metavar="TIME",
+        help="with --native: how long a model stays after an answer of Ollama's API: 90s, 1h, -1 for good (5m)",
+    )
     serve.add_argument("--engine-log", metavar="FILE", help="with --spawn: add what llama-server prints to FILE")
     _addresses(serve)
     serve.add_argument(
@@ -133,7 +249,7 @@ def _serve_commands(command: Command) -> None:
 
     demo = command("demo", "serve", "fetch a small model, verify it and serve it", "demo")
     demo.add_argument("--dir", metavar="DIR", help="where the model is kept (default: $XDG_DATA_HOME/bankml/demo)")
-    demo.set_defaults(slot_dir=None)
+    demo.set_defaults(slot_dir=None, registry=None, keep_alive=None)
     demo.add_argument("--no-serve", action="store_true", help="only make the model file ready")
     _addresses(demo)
     demo.add_argument("--upstream", metavar="HOST:PORT", help=f"where llama-server's endpoints answer ({UPSTREAM})")

@@ -11,6 +11,7 @@ from bankml.errors import UsageError
 
 if TYPE_CHECKING:
     from bankml.gate.verify import Verified
+    from bankml.gateway.spawn import Child
     from bankml.gateway.upstream import Upstream
 
 Address = tuple[str, int]
@@ -25,6 +26,8 @@ USED_BY = {
     "ctx": ("--native", "--spawn"),
     "threads": ("--native", "--spawn"),
     "slot_dir": ("--native", "--spawn"),
+    "registry": ("--native",),
+    "keep_alive": ("--native",),
     "spec_ngram": ("--spawn",),
     "engine_log": ("--spawn",),
 }
@@ -48,34 +51,38 @@ def run_in_front(
     arguments: Namespace, verified: "Verified", listen: Address, engine: Address, announce: Callable[[], None]
 ) -> int:
     """Starts llama-server or finds it, checks that it serves the verified file, and serves until a signal ends it."""
+    from bankml.api.measured import Measured
     from bankml.gateway.limits import Limits
     from bankml.gateway.proxy import Proxy
     from bankml.gateway.server import LISTENING_HOSTS, serve
     from bankml.gateway.upstream import Upstream
     from bankml.gateway.vouch import Vouch, require_same_file
+    from bankml.measure.usage import Watched
 
     upstream = Upstream((LISTENING_HOSTS[engine[0]], engine[1]), Limits())
     with ExitStack() as stack:
         stack.callback(upstream.close)
-        alive = _engine(arguments, verified, upstream, stack)
-        vouch = Vouch(verified, upstream, alive)
+        child = _engine(arguments, verified, upstream, stack)
+        vouch = Vouch(verified, upstream, (lambda: None) if child is None else child.alive)
         provenance = require_same_file(vouch)
 
         def ready(_: object) -> None:
             note(f"engine: {provenance.engine} at {upstream.shown} serves the verified file")
             announce()
 
-        return serve(Proxy(vouch), listen=listen, ready=ready)
+        watched = [Watched("gateway", os.getpid()), *([] if child is None else [Watched("engine", child.pid)])]
+        measured = Measured(Proxy(vouch), watched)
+        return serve(measured, listen=listen, ready=ready, refused=measured.refused)
 
 
-def _engine(arguments: Namespace, verified: "Verified", upstream: "Upstream", stack: ExitStack) -> Callable[[], None]:
-    """An engine that is ready, stopped by `stack` if started here. Gives what raises once it is known to have ended."""
+def _engine(arguments: Namespace, verified: "Verified", upstream: "Upstream", stack: ExitStack) -> "Child | None":
+    """Returns when the engine is ready. Gives the process that was started here, which `stack` stops; None if none."""
     from bankml.gateway.spawn import READY_WITHIN, Spawning, refuse_if_answering, spawned
     from bankml.gateway.vouch import wait_until_healthy
 
     if arguments.spawn is None:
         wait_until_healthy(upstream, UPSTREAM_WITHIN, lambda: None)
-        return lambda: None
+        return None
     refuse_if_answering(upstream.address, upstream.shown)
     spawning = Spawning(
         program=arguments.spawn,
@@ -90,4 +97,4 @@ def _engine(arguments: Namespace, verified: "Verified", upstream: "Upstream", st
     child = stack.enter_context(spawned(spawning, note))
     note(f"waiting: llama-server (process {child.pid}) loads {verified.name}")
     wait_until_healthy(upstream, READY_WITHIN, child.alive)
-    return child.alive
+    return child

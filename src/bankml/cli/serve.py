@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, NoReturn
 from bankml.cli.output import about, file_bar, note, say
 from bankml.cli.parser import UPSTREAM
 from bankml.cli.proxy import check_options
-from bankml.errors import UsageError
+from bankml.cli.verified import fork_of, verified_model
+from bankml.errors import RequestError, UsageError
 from bankml.model.context import DEFAULT_CONTEXT, MAX_CONTEXT
 
 if TYPE_CHECKING:
@@ -24,11 +25,7 @@ Address = tuple[str, int]
 def serve(arguments: Namespace) -> int:
     check_options(arguments)
     listen, engine = _checked(arguments)
-    fork = arguments.fork
-    if fork is None:
-        fork = f"{arguments.file}.FORK.json"
-        if not os.path.lexists(fork):
-            raise UsageError(f"there is no {fork} beside the model: name its file of records with --fork")
+    fork = fork_of(arguments.file, arguments.fork)
     return (_serve if arguments.native else _serve_in_front)(arguments, arguments.file, fork, listen, engine)
 
 
@@ -38,7 +35,7 @@ def demo(arguments: Namespace) -> int:
     listen, engine = _checked(arguments)
     model, fork = prepare(arguments.dir or default_folder(), note, file_bar)
     if arguments.no_serve:
-        _verified(str(model), str(fork))
+        verified_model(str(model), str(fork))
         say(f"{model} is ready: bankml serve {shlex.quote(str(model))} --native")
         return 0
     return _serve(arguments, str(model), str(fork), listen, engine)
@@ -46,33 +43,65 @@ def demo(arguments: Namespace) -> int:
 
 def _serve(arguments: Namespace, file: str, fork: str, listen: Address, engine: Address) -> int:
     """Verifies, says what is served and how to ask, and serves until a signal ends it."""
-    verified = _verified(file, fork)
+    registry, keep_alive = _registry(arguments.registry), _keep_alive(arguments.keep_alive)
 
+    from bankml.library.played import require_played
+
+    verified = verified_model(file, fork, require_played)
+
+    from bankml.api.measured import Measured
     from bankml.api.routes import build_application
     from bankml.gateway.server import serve as run
+    from bankml.measure.usage import Watched
 
     with about(file):
         application = build_application(
-            verified, n_ctx=arguments.ctx, threads=arguments.threads, slot_dir=arguments.slot_dir
+            verified,
+            n_ctx=arguments.ctx,
+            threads=arguments.threads,
+            slot_dir=arguments.slot_dir,
+            registry=registry,
+            keep_alive=keep_alive,
         )
 
-    code: int = run(application, listen=listen, engine=engine, ready=lambda _: _announce(verified, listen, engine))
+    measured = Measured(application, [Watched("gateway", os.getpid())])
+    code: int = run(
+        measured,
+        listen=listen,
+        engine=engine,
+        ready=lambda _: _announce(verified, listen, engine),
+        refused=measured.refused,
+    )
     return code
+
+
+def _registry(given: str | None) -> str | None:
+    """The folder of --registry, which without a value is the one everybody uses; None without the option."""
+    from bankml.library.registry import default_folder
+
+    if given == "":
+        return default_folder()
+    if given is not None and not os.path.isdir(given):
+        raise UsageError(f"--registry {given} is not a folder")
+    return given
+
+
+def _keep_alive(given: str | None) -> float:
+    """The seconds of --keep-alive."""
+    from bankml.api.ollama.durations import KEEP_ALIVE, keep_alive_option
+
+    try:
+        return KEEP_ALIVE if given is None else keep_alive_option(given)
+    except RequestError as error:
+        raise UsageError(error.message.replace("Field '--keep-alive'", "--keep-alive", 1)) from None
 
 
 def _serve_in_front(arguments: Namespace, file: str, fork: str, listen: Address, engine: Address) -> int:
     """The same in front of llama-server."""
     from bankml.cli.proxy import run_in_front
 
-    verified = _verified(file, fork)
+    verified = verified_model(file, fork)
     return run_in_front(arguments, verified, listen, engine, lambda: _announce(verified, listen, engine))
-
-
-def _verified(file: str, fork: str) -> "Verified":
-    from bankml.gate.verify import verify
-
-    with file_bar("hashing", file) as progress:
-        return verify(file, fork, progress)
 
 
 def _announce(verified: "Verified", listen: Address, engine: Address) -> None:

@@ -37,13 +37,3 @@ def _is_closed(number: int) -> bool:
     except OSError:
         return True
     return False
-
-
-def read_stdin() -> bytes:
-    """All of stdin. Raises FileProblem where it cannot be read."""
-    try:
-        return sys.stdin.buffer.read()
-    except OSError as error:
-        from bankml.files import problem
-
-        raise problem("read", "stdin", error) from error

@@ -16,11 +16,11 @@ Progress = Callable[[int], object]  # told how many more bytes have been read
 def sha256_file(path: str | os.PathLike[str], progress: Progress | None = None) -> str:
     """The sha256 of the regular file at `path`, as 64 lower-case hex digits. Raises FileProblem."""
     with open_regular(path) as file:
-        return sha256_open(file, os.path.basename(path), progress)
+        return sha256_open(file, os.fspath(path), progress)
 
 
-def sha256_open(file: BinaryIO, name: str, progress: Progress | None = None) -> str:
-    """As `sha256_file`, of an open unbuffered file, from its first byte.
+def sha256_open(file: BinaryIO, path: str, progress: Progress | None = None) -> str:
+    """As `sha256_file`, of an open unbuffered file, from its first byte; `path` is for the message.
 
     Reads into one buffer rather than mapping the file: a file cut short meanwhile would end a process that maps it.
     """
@@ -34,5 +34,5 @@ def sha256_open(file: BinaryIO, name: str, progress: Progress | None = None) -> 
             if progress is not None:
                 progress(count)
     except OSError as error:
-        raise problem("read", name, error) from error
+        raise problem("read", path, error) from error
     return digest.hexdigest()

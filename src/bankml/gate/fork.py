@@ -1,14 +1,15 @@
 """FORK.json: which files are pinned, and to which sha256.
 
 `{"files": [{"path": NAME, "bytes": N, "sha256": HEX64}, ...], ...}`; every other key is free text. A file is looked up
-by its base name; of two records with one name the first counts.
+by its base name. Two records that pin one name to different hashes pin nothing: which of them is meant is not ours to
+guess. `bytes` is a note for people; the sha256 alone decides.
 """
 
 import fcntl
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -33,13 +34,24 @@ class Fork:
         files: list[Any] = self.document.get("files", [])
         return [record for record in files if isinstance(record, dict)]
 
+    def records_of(self, name: str) -> list[dict[str, Any]]:
+        return [record for record in self.records if record.get("path") == name]
+
     def pinned_sha256(self, name: str) -> str | None:
-        """The sha256 (lower-case hex) of the record of `name`; None without a record or without 64 hex digits in it."""
-        for record in self.records:
-            if record.get("path") == name:
-                digest = record.get("sha256")
-                return digest.lower() if isinstance(digest, str) and HEX64.fullmatch(digest) else None
-        return None
+        """The sha256 (lower-case hex) of the first record of `name`; None without one or without 64 hex digits in it.
+
+        `check_pin` is what refuses a name that other records pin otherwise.
+        """
+        return next((_digest(record) for record in self.records_of(name)), None)
+
+    def agrees(self, name: str) -> bool:
+        """Whether every record of `name` pins it to the same sha256."""
+        return len({_digest(record) for record in self.records_of(name)}) <= 1
+
+
+def _digest(record: Mapping[str, Any]) -> str | None:
+    digest = record.get("sha256")
+    return digest.lower() if isinstance(digest, str) and HEX64.fullmatch(digest) else None
 
 
 def read_fork(path: str | os.PathLike[str]) -> Fork:
@@ -67,6 +79,8 @@ def check_pin(fork: Fork, name: str, sha256: str | None = None) -> str:
     want = fork.pinned_sha256(name)
     if want is None:
         raise Refused(f"{name} has no sha256 record in FORK.json: unpinned, refused")
+    if not fork.agrees(name):
+        raise Refused(f"{name} has records in FORK.json that contradict each other: ambiguous, refused")
     if sha256 is not None and sha256 != want:
         raise Refused(f"{name} sha256 {sha256} != pinned {want}: refused")
     return want
@@ -75,25 +89,25 @@ def check_pin(fork: Fork, name: str, sha256: str | None = None) -> str:
 def record_pin(path: str | os.PathLike[str], name: str, nbytes: int, sha256: str, *, replace: bool) -> bool:
     """Writes the record of `name` into the FORK.json at `path`, made when missing; every other key and record stays.
 
-    A record that pins `name` to another sha256 is refused unless `replace`. Two writers wait for each other, and the
-    file is the old one or the new one at any moment. Returns False when the record was already there. Raises Refused,
-    FileProblem.
+    A record that pins `name` to another sha256 is refused unless `replace`; of several, all are written. Two writers
+    wait for each other, and the file is the old one or the new one at any moment. Returns False when the record was
+    already there. Raises Refused, FileProblem.
     """
     with _locked_folder(path):
         fork = read_fork(path) if os.path.lexists(path) else Fork(os.fspath(path), {})
-        pinned = fork.pinned_sha256(name)
-        if pinned is not None and pinned != sha256 and not replace:
+        records = fork.records_of(name)
+        others = [digest for record in records if (digest := _digest(record)) not in (None, sha256)]
+        if others and not replace:
             raise Refused(
-                f"{name} is already pinned to {pinned}: give --sha256 {sha256} to replace that record, refused"
+                f"{name} is already pinned to {others[0]}: give --sha256 {sha256} to replace that record, refused"
             )
         fields = {"path": name, "bytes": nbytes, "sha256": sha256}
         files: list[Any] = fork.document.setdefault("files", [])
-        record = next((record for record in fork.records if record.get("path") == name), None)
-        if record is not None and all(record.get(key) == value for key, value in fields.items()):
+        if records and all(record.get(key) == value for record in records for key, value in fields.items()):
             return False
-        if record is None:
+        if not records:
             files.append(fields)
-        else:
+        for record in records:
             record.update(fields)
         mode = os.stat(path).st_mode & 0o777 if os.path.exists(path) else 0o644
         with replacing(path, mode) as out:

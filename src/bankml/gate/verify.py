@@ -2,9 +2,11 @@
 
 import os
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import BinaryIO
 
-from bankml.errors import FileProblem, ModelChanged, Refused
+from bankml.errors import FileProblem, ModelChanged, Refused, named
 from bankml.gate.digest import Progress, sha256_open
 from bankml.gate.fork import check_pin, read_fork, record_pin
 from bankml.gate.guard import Engine, Verdict, guard_open, require_model
@@ -57,22 +59,27 @@ def verify(
     progress: Progress | None = None,
     engine: Engine = "mainline",
     name: str | None = None,
+    require: Callable[[Header], object] | None = None,
 ) -> Verified:
     """Guards, hashes and compares the file at `path` with its record in the FORK.json at `fork_path`.
 
-    Its record is that of `name`, by default the path's base name. What can be refused without hashing is refused first.
-    Raises Refused (exit 2), Truncated (exit 3) or FileProblem (exit 1); ModelChanged when the file changed while it was
-    read.
+    Its record is that of `name`, by default the path's base name. What can be refused without hashing is refused first:
+    by the guard, for want of a record, and by `require`, which may raise Refused for a header that its caller has no
+    use for. Raises Refused (exit 2), Truncated (exit 3) or FileProblem (exit 1); ModelChanged when the file changed
+    while it was read.
     """
     canonical = os.path.realpath(path)
     name = name or os.path.basename(path)
     fork = read_fork(fork_path)
-    with open_regular(canonical) as file:
+    with open_regular(path) as file:
         before = FileIdentity.of(file.fileno())
         verdict = guard_open(file, name, engine)
         header = require_model(verdict)
         check_pin(fork, name)
-        sha256 = sha256_open(file, name, progress)
+        if require is not None:
+            with named(name):
+                require(header)
+        sha256 = sha256_open(file, os.fspath(path), progress)
         _check_same(name, before, FileIdentity.of(file.fileno()), FileIdentity.of(canonical))
     check_pin(fork, name, sha256)
     return Verified(canonical, sha256, verdict, header, before, os.path.realpath(fork_path), time.time())
@@ -81,8 +88,9 @@ def verify(
 def pin(path: str | os.PathLike[str], fork_path: str | os.PathLike[str], progress: Progress | None = None) -> Pinned:
     """Compares a whole file with its record, whatever kind of file it is. Raises Refused, FileProblem."""
     fork = read_fork(fork_path)
-    check_pin(fork, os.path.basename(path))
-    found = _hash(path, progress)
+    with open_regular(path) as file:
+        check_pin(fork, os.path.basename(path))
+        found = _hash_open(file, path, progress)
     check_pin(fork, found.name, found.sha256)
     return found
 
@@ -99,19 +107,19 @@ def record(
     replaced: someone vouches for the new one. Without it an older record that differs is refused. Raises Refused,
     FileProblem.
     """
-    found = _hash(path, progress)
+    with open_regular(path) as file:
+        found = _hash_open(file, path, progress)
     if expected is not None and found.sha256 != expected:
         raise Refused(f"{found.name} sha256 {found.sha256} != given {expected}: refused")
     record_pin(fork_path, found.name, found.identity.size, found.sha256, replace=expected is not None)
     return found
 
 
-def _hash(path: str | os.PathLike[str], progress: Progress | None) -> Pinned:
+def _hash_open(file: BinaryIO, path: str | os.PathLike[str], progress: Progress | None) -> Pinned:
     name = os.path.basename(path)
-    with open_regular(path) as file:
-        before = FileIdentity.of(file.fileno())
-        sha256 = sha256_open(file, name, progress)
-        _check_same(name, before, FileIdentity.of(file.fileno()), FileIdentity.of(path))
+    before = FileIdentity.of(file.fileno())
+    sha256 = sha256_open(file, os.fspath(path), progress)
+    _check_same(name, before, FileIdentity.of(file.fileno()), FileIdentity.of(path))
     return Pinned(name, sha256, before)
 
 

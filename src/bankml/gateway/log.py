@@ -8,6 +8,8 @@
 sent.
 """
 
+import select
+import threading
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -33,21 +35,40 @@ class Entry:
 
 
 class RequestLog:
-    """Writes entries to `stream`, each in one call, from any thread."""
+    """Writes entries to `stream`, each in one call, from any thread.
+
+    Nobody waits for whoever reads the log: a line for which a pipe has no room is left out, and the next one that is
+    written says how many were. A log that cannot be written to stops no answer.
+    """
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
+        self._lock = threading.Lock()
+        self._left_out = 0
+        self._room = select.poll()
+        try:
+            self._room.register(stream, select.POLLOUT)
+            self._may_block = True
+        except (OSError, ValueError):  # it is no file of the system's
+            self._may_block = False
 
     def write(self, entry: Entry) -> None:
         self.say(format_entry(entry, time.time()))
 
     def say(self, text: str) -> None:
-        """A line as it stands. A log that cannot be written to stops no answer."""
-        try:
-            self._stream.write(text + "\n")
-            self._stream.flush()
-        except (OSError, ValueError):
-            pass
+        """A line as it stands, of fewer bytes than a page: a pipe that has any room has that much."""
+        with self._lock:
+            if self._may_block and not self._room.poll(0):
+                self._left_out += 1
+                return
+            if self._left_out:
+                text = f"{self._left_out} lines were left out here, because nobody read the log\n{text}"
+                self._left_out = 0
+            try:
+                self._stream.write(text + "\n")
+                self._stream.flush()
+            except (OSError, ValueError):
+                pass
 
 
 def format_entry(entry: Entry, now: float) -> str:

@@ -8,6 +8,7 @@ import struct
 import sys
 import termios
 import time
+from collections.abc import Callable
 from functools import partial
 from typing import cast
 
@@ -31,11 +32,20 @@ _RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # SO_LINGER: on, 0 s
 class Gateway:
     """What all connections of a server share, and which of them are open."""
 
-    def __init__(self, application: Application, limits: Limits, log: RequestLog, workers: Workers) -> None:
+    def __init__(
+        self,
+        application: Application,
+        limits: Limits,
+        log: RequestLog,
+        workers: Workers,
+        refused: Callable[[int], object] = lambda status: None,
+    ) -> None:
+        """`refused` is told the status of every request that breaks a rule of the wire, on the event loop."""
         self.application = application
         self.limits = limits
         self.log = log
         self.workers = workers
+        self.refused = refused
         self.stopping = False
         self.admitted: set[ClientProtocol] = set()
         self.excess: set[ClientProtocol] = set()
@@ -182,6 +192,7 @@ class ClientProtocol(asyncio.Protocol):
     def _log_refusal(self, refused: Refused) -> None:
         line = LogLine(refused.error.status, note=f"refused: {refused.error.kind}")
         seconds = time.monotonic() - refused.arrived
+        self._gateway.refused(line.status)
         self._gateway.log.write(Entry(self._address, refused.method, refused.path, refused.size, seconds, line))
 
     # ---- answering

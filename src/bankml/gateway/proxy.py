@@ -16,19 +16,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from bankml.api import status
-from bankml.api.answering import CLIENT_LEFT
+from bankml.api.answering import CLIENT_LEFT, gone
 from bankml.api.exchange import EVENT_STREAM, JSON, Headers, LogLine, Reply, Request
 from bankml.api.json_out import event, written
 from bankml.api.refusals import error_object
 from bankml.api.routes import Started
 from bankml.engine.queue import Cancelled
-from bankml.errors import BankmlError, Busy, EngineFailed, MethodNotAllowed, NotFound
+from bankml.errors import BankmlError, EngineFailed, MethodNotAllowed, NotFound
 from bankml.gateway.relay import Relay
 from bankml.gateway.reply import WireReply
 from bankml.gateway.rules import error_body
 from bankml.gateway.transcript import EventStream, Transcript, with_receipt
 from bankml.gateway.upstream import EngineAnswer, Patience, Whole
 from bankml.gateway.vouch import Declined, Vouch, Vouched
+from bankml.measure.prometheus import State
 from bankml.receipt.receipt import Tally
 
 log = logging.getLogger("bankml.gateway")
@@ -94,6 +95,14 @@ class Proxy:
             # A defect here. The message may quote what a person wrote, so only its type and its place are logged.
             log.error("%s\n%s", type(error).__name__, "".join(traceback.format_tb(error.__traceback__)))
             return self._refuse(BankmlError("the server failed at this request; its log says where"), request, outgoing)
+
+    def route(self, request: Request) -> str | None:
+        """The path of the table above that `request` asks for."""
+        return request.path if request.path in self._routes else None
+
+    def state(self) -> State:
+        """What is true of it at this moment, for its metrics; of the engine only that it is one."""
+        return State(status.BEHIND)
 
     # ---- what is answered
 
@@ -161,8 +170,7 @@ class Proxy:
     def _leave(self, reply: Outgoing) -> LogLine:
         """The client left (and reads nothing) or the server is stopping. A stream that has begun breaks off."""
         if not reply.started:
-            error = Busy("the server is stopping, or the client hung up; this request was not answered")
-            reply.whole(error.status, written(error_object(error)))
+            gone(reply)
         return LogLine(CLIENT_LEFT, note="cancelled")
 
     def _refuse(self, error: BankmlError, request: Request, reply: Outgoing) -> LogLine:

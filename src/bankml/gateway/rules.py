@@ -23,6 +23,7 @@ import json
 import re
 from collections.abc import Callable
 
+from bankml.api.refusals import shape_of
 from bankml.errors import (
     BankmlError,
     BodyTooLarge,
@@ -175,9 +176,4 @@ def allowed_methods() -> str:
 
 def error_body(error: BankmlError, path: str, address: str) -> bytes:
     """A refusal's JSON: Ollama's shape below /api on the gateway address, OpenAI's everywhere else."""
-    body: dict[str, object] = {
-        "error": {"code": error.status, "message": error.message, "type": error.kind},
-    }
-    if address == "gateway" and (path == "/api" or path.startswith("/api/")):
-        body = {"error": error.message}
-    return json.dumps(body, ensure_ascii=False).encode()
+    return json.dumps(shape_of(path, address)(error), ensure_ascii=False).encode()

@@ -2,7 +2,7 @@
 
 Not a byte of the engine's is rewritten. A whole answer gets one more member before its last brace, a stream one more
 event before `data: [DONE]`. An answer that two clients could read differently (a key twice, half a surrogate pair, a
-lone CR in an event) is refused, because the receipt would vouch for one reading only.
+lone CR or a named event) is refused, because the receipt would vouch for one reading only.
 """
 
 import json
@@ -151,6 +151,9 @@ class EventStream:
 
     def split(self, data: bytes) -> bytes:
         """The events that are whole now, without [DONE]. Raises EngineFailed for one that is too long."""
+        if not (self._held or self._done) and data.endswith(b"\n\n") and b"[DONE]" not in data:
+            self._unread.append(data)  # most often: whole events, and not the last
+            return data
         held: bytes | bytearray = data
         if self._held:
             self._held += data
@@ -200,8 +203,6 @@ class EventStream:
         return event({RECEIPT_KEY: self._transcript.receipt()}) + self._done
 
     def _read(self, one: bytes) -> None:
-        if b"\r" in one and b"\r" in one.replace(b"\r\n", b"").removesuffix(b"\r"):
-            raise broken("a line of an event ends in CR alone")
         data = _data(one)
         if data is None:
             return
@@ -215,8 +216,22 @@ class EventStream:
 
 
 def _data(one: bytes) -> bytes | None:
-    """The value of an event's only line of data. None where it has none."""
-    values = [line[5:].strip() for line in one.split(b"\n") if line.startswith(b"data:")]
+    """The value of an event's only line of data; None where it has none.
+
+    Raises EngineFailed for whatever a reader of events could take for something, unlike us: all but data and comments.
+    """
+    if b"\r" in one and b"\r" in one.replace(b"\r\n", b"").removesuffix(b"\r"):
+        raise broken("a line of an event ends in CR alone")
+    try:
+        one.decode("utf-8")
+    except UnicodeDecodeError:
+        raise broken("an event is not UTF-8") from None
+    values = []
+    for line in one.split(b"\n"):
+        if line.startswith(b"data:"):
+            values.append(line[5:].strip())
+        elif not line.startswith(b":") and line not in (b"", b"\r"):
+            raise broken("an event has a line that is neither data nor a comment")
     if len(values) > 1:
         raise broken("an event has two lines of data")
     return values[0] if values else None

@@ -1,5 +1,6 @@
 """A sampler held to a grammar, as llama-server draws under one (common/sampling.cpp, common_sampler_sample)."""
 
+import time
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
@@ -37,20 +38,27 @@ class GrammarSampler:
         self._matcher = matcher
         self.resampled = 0
         """How many tokens were drawn again."""
+        self.seconds = 0.0
+        """What the grammar took: looking at tokens, masking, taking them in; not the chain's own time."""
 
     def accept_all(self, tokens: Sequence[int]) -> None:
         self._chain.accept_all(tokens)
 
     def accept(self, token: int) -> None:
+        began = time.perf_counter()
         self._matcher.accept(token)
+        self.seconds += time.perf_counter() - began
         self._chain.accept(token)
 
     def sample(self, logits: NDArray[np.float32]) -> int:
         token = self._chain.sample(logits)
-        if self._matcher.allows(token):
+        began = time.perf_counter()
+        masked = None if self._matcher.allows(token) else self._matcher.mask(logits)
+        self.seconds += time.perf_counter() - began
+        if masked is None:
             return token
         self.resampled += 1
-        return self._chain.sample(self._matcher.mask(logits))
+        return self._chain.sample(masked)
 
     def probabilities(self, logits: NDArray[np.float32], token: int) -> TokenProbs | None:
         return self._chain.probabilities(logits, token)

@@ -7,20 +7,21 @@ with the sha256 of every file it was made of.
 import json
 import os
 import re
-import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 
 import bankml
-from bankml.errors import Refused, UsageError
-from bankml.files import problem, replacing
+from bankml.errors import FileProblem, Refused, UsageError
+from bankml.files import problem, replacing, workshop
 from bankml.gate.digest import sha256_file
 from bankml.gate.verify import verify
 from bankml.library.derived import check_free
 from bankml.library.derived import create as create_derived
+from bankml.library.manifest import manifest_path
 from bankml.library.modelfile import Modelfile
-from bankml.library.names import derived_name, names
+from bankml.library.names import aliases, derived_name, names
 from bankml.library.reference import Derived, Source
 from bankml.library.registry import Registry
 
@@ -57,11 +58,13 @@ def create(name: str, modelfile: Modelfile, places: Places, say: Say, bar: Bar) 
 
 
 def from_path(source: str, relative_to: str) -> str | None:
-    """The path that FROM says, or None when it is a model's name: what has a slash in it, begins with `~` or ends in
-    `.gguf`, and a folder that holds a model, are paths."""
+    """The path that FROM says, or None when it is a model's name: what has a slash in it or begins with `~`, a
+    `.gguf` file that is there, and a folder that holds a model, are paths."""
     path = os.path.join(relative_to, os.path.expanduser(source))
-    if "/" in source or source.startswith("~") or source in (".", "..") or source.lower().endswith(".gguf"):
+    if "/" in source or source.startswith("~") or source in (".", ".."):
         return os.path.abspath(path)
+    if source.lower().endswith(".gguf"):
+        return os.path.abspath(path) if os.path.isfile(path) else None
     from bankml.library.hugging_face.convert import is_model_folder
 
     return os.path.abspath(path) if is_model_folder(path) else None
@@ -69,6 +72,8 @@ def from_path(source: str, relative_to: str) -> str | None:
 
 def _pinned(registry: Registry, path: str, bar: Bar) -> Source:
     """The pin of the GGUF at `path`, once the whole file has been found to be what it pins."""
+    if not os.path.lexists(path):
+        raise FileProblem(f"cannot read {path}: no such file or directory")
     file = os.path.basename(path)
     source = next((pin for pin in registry.pins() if pin.file == file), None)
     if source is None:
@@ -88,7 +93,7 @@ def _from_folder(
     registry: Registry, name: str, modelfile: Modelfile, folder: str, places: Places, say: Say, bar: Bar
 ) -> Derived | Source:
     file = _file_name(folder)
-    own = derived_name(name) in names(file)
+    own = aliases([*(pin.file for pin in registry.pins()), file]).get(derived_name(name)) == file
     if own and replace(modelfile, source="") != Modelfile(""):
         raise UsageError(f"{name} is the name of the converted file {file} itself: a model derived of it needs another")
     if not own:
@@ -109,7 +114,8 @@ def _check_not_there(registry: Registry, file: str, places: Places) -> None:
     for source in registry.pins():
         if source.name == names(file)[0]:
             raise UsageError(f"{source.file} is pinned already ({source.fork}): say FROM {source.name}")
-    for path in (os.path.join(places.models, file), _fork_path(places, file)):
+    hidden = (manifest_path(places.registry, alias) for alias in names(file))
+    for path in (os.path.join(places.models, file), _fork_path(places, file), *hidden):
         if os.path.lexists(path):
             raise UsageError(f"{path} exists: move it away first")
 
@@ -125,7 +131,7 @@ def _convert(folder: str, file: str, places: Places, say: Say, bar: Bar) -> Sour
     try:
         for place in (places.models, places.registry):
             os.makedirs(place, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=places.models, prefix=".making-") as making:
+        with workshop(Path(places.models), ".making-") as making:
             made = os.path.join(making, file)
             say(f"converting {folder} to F16: {target}")
             with bar("converting", 2 * weight_bytes(folder)) as progress:

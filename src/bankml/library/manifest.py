@@ -54,6 +54,11 @@ class Manifest:
         return Derived(self.name, self.created_at, base, self.layer, self.digest, self.path)
 
 
+def manifest_path(folder: str, name: str) -> str:
+    """Where the manifest of the derived model `name` (as `derived_name` gives it) is in a registry."""
+    return os.path.join(folder, name + SUFFIX)
+
+
 def layer_content(layer: Layer) -> dict[str, Any]:
     """The layer as the manifest's `layer` holds it."""
     return {
@@ -104,6 +109,8 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
         return _manifest(document, file, os.fspath(path))
     except (_Malformed, RequestError) as error:
         raise Refused(f"{file} is not a manifest that create wrote: {error}") from error
+    except RecursionError as error:
+        raise Refused(f"{file} is not a manifest that create wrote: its layer is nested too deep") from error
 
 
 class _Malformed(Exception):

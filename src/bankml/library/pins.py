@@ -94,6 +94,8 @@ def _records(fork: Fork) -> tuple[list[Pin], list[str]]:
         sha256 = fork.pinned_sha256(file)
         if sha256 is None:
             odd.append(f"its record of {quoted(file)} has no sha256 of 64 hex digits")
+        elif not fork.agrees(file):
+            odd.append(f"its records of {quoted(file)} contradict each other")
         else:
             pins[file] = Pin(file, sha256, fork.path)
     return list(pins.values()), odd

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from bankml.errors import BankmlError, FileProblem, NotFound, Refused
-from bankml.library.manifest import SUFFIX, read_manifest
+from bankml.library.manifest import SUFFIX, manifest_path, read_manifest
 from bankml.library.names import DERIVED_NAME, LATEST, aliases, checked_name, names, quoted
 from bankml.library.pins import ForkFolder, Pin, Problem, folder_problem, listed
 from bankml.library.reference import Derived, Reference, Source
@@ -90,7 +90,7 @@ class Registry:
             return self._startup_reference(self._startup, pins)
         bare = asked.removesuffix(LATEST)
         if self.folder is not None and DERIVED_NAME.fullmatch(bare):
-            path = os.path.join(self.folder, bare + SUFFIX)
+            path = manifest_path(self.folder, bare)
             if os.path.lexists(path):
                 derived = self._derived_at(path, pins)
                 return Reference(derived.name, derived.base, derived.layer, derived)

@@ -60,8 +60,9 @@ class Lease:
 class Library:
     """The models that may be asked for, of which one is resident.
 
-    `resident` is None where none is, `last` the one that was resident last, of which only what was verified is left.
-    `open` verifies a source and makes it resident. Whatever changes what is resident is called by who has the turn.
+    `resident` is None where none is, `last` the one that was resident last, of which only what was verified is left;
+    `asked` is what that was last asked for as. `open` verifies a source and makes it resident. Whatever changes what is
+    resident is called by who has the turn.
     """
 
     def __init__(self, known: Names, open_: Callable[[Source], Resident], resident: Resident) -> None:
@@ -69,6 +70,7 @@ class Library:
         self._open = open_
         self._queue = FifoLock()
         self._lease = Lease(FOR_GOOD)
+        self.asked = Reference(resident.source.name, resident.source)
         self.resident: Resident | None = resident
         self.last: Resident = resident
 
@@ -121,6 +123,7 @@ class Library:
             self.drop()
             self.resident = self.last = resident = self._open(reference.source)
             self._lease = Lease(FOR_GOOD)
+        self.asked = reference
         return resident
 
     def drop(self) -> None:

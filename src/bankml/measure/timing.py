@@ -9,7 +9,8 @@ class Timing:
 
     `prompt_ms` is from the start of computing to the first token, `eval_ms` from there to the last; `ttft_ms` counts
     from the request's first byte. `grammar_ms` was spent on keeping the answer to a grammar, for which `resampled`
-    tokens were drawn again.
+    tokens were drawn again. `energy_j` are the joules that the processor's packages used meanwhile, whoever used them.
+    The two hashes are those of the answer's receipt; an answer that was broken off (`finish` is "cancelled") has none.
     """
 
     model: str
@@ -19,3 +20,6 @@ class Timing:
     eval_ms: float
     grammar_ms: float | None = None
     resampled: int | None = None
+    energy_j: float | None = None
+    request_sha256: str | None = None
+    response_sha256: str | None = None

@@ -13,8 +13,8 @@ from bankml.receipt.receipt import LogprobsHash, sha256_hex
 
 RECEIPT_KEY = "bankml_receipt"
 
-LOGPROBS = (("choices", 0, "logprobs", "content"), ("completion_probabilities",))
-"""Where an answer's object or event has its probabilities."""
+LOGPROBS = (("choices", 0, "logprobs", "content"), ("completion_probabilities",), ("logprobs",))
+"""Where an answer's object, event or line has its probabilities."""
 
 
 @dataclass(frozen=True)
@@ -31,10 +31,11 @@ class Checked:
 
 
 def check(request_body: bytes, answer: bytes) -> Checked:
-    """Checks an answer of `/v1/chat/completions`, `/v1/completions` or `/completion` against its request's body.
+    """Checks an answer of `/v1/chat/completions`, `/v1/completions`, `/completion`, `/api/chat` or `/api/generate`
+    against its request's body.
 
-    The answer is a JSON object or a stream of events. A receipt has `logprobs_sha256` exactly when the answer carries
-    probabilities.
+    The answer is a JSON object, a stream of events, or lines of JSON. A receipt has `logprobs_sha256` exactly when the
+    answer carries probabilities.
     """
     try:
         sources = _json_texts(answer)
@@ -85,10 +86,12 @@ def _logprobs_differ(receipt: Mapping[str, object], sources: Iterable[str]) -> s
 
 
 def _json_texts(answer: bytes) -> list[str]:
-    """The JSON objects of an answer as text: the one it is, or one for each event of a stream that reached its end."""
+    """The JSON objects of an answer as text: the one it is, or one for each event or line of a stream that reached its
+    end."""
     body = answer.decode("utf-8")
     if body.lstrip().startswith("{"):
-        return [body]
+        lines = [line for line in body.split("\n") if line.strip()]
+        return lines if len(lines) > 1 and _are_objects(lines) else [body]
     events = [line.removeprefix("data:").strip() for line in body.split("\n") if line.startswith("data:")]
     if not events:
         raise ValueError("it is neither a JSON object nor a stream of events")
@@ -97,6 +100,17 @@ def _json_texts(answer: bytes) -> list[str]:
     if _object(events[-1]).get("stop") is not True:  # what ends a stream of /completion
         raise ValueError("the stream ends without data: [DONE]")
     return events
+
+
+def _are_objects(lines: list[str]) -> bool:
+    """Whether each line is an object of its own, as in Ollama's streams: the first is, and the last says so."""
+    try:
+        json.loads(lines[0])
+    except ValueError:
+        return False
+    if _object(lines[-1]).get("done") is not True:
+        raise ValueError('the stream ends without a line that says "done": true')
+    return True
 
 
 def _object(text: str) -> dict[str, object]:
@@ -110,14 +124,12 @@ def _object(text: str) -> dict[str, object]:
 
 
 def texts(found: Mapping[str, object]) -> Iterable[str]:
-    """The parts of the answer's text in one JSON object, whole answer or event: what `response_sha256` is taken of."""
-    if isinstance(content := found.get("content"), str):
-        yield content
+    """The parts of the answer's text in one JSON object, whole answer, event or line: what `response_sha256` is taken
+    of."""
     choices = found.get("choices")
-    for choice in choices if isinstance(choices, list) else []:
-        if not isinstance(choice, dict):
-            continue
-        part = choice.get("message", choice.get("delta"))
-        content = part.get("content") if isinstance(part, dict) else choice.get("text")
-        if isinstance(content, str):
-            yield content
+    each = [one for one in (choices if isinstance(choices, list) else []) if isinstance(one, dict)]
+    parts = [found.get("message"), *(one.get("message", one.get("delta")) for one in each)]
+    inside = [part.get("content") for part in parts if isinstance(part, dict)]
+    for text in (found.get("content"), found.get("response"), *inside, *(one.get("text") for one in each)):
+        if isinstance(text, str):
+            yield text

@@ -84,6 +84,10 @@ class Tally:
         self._logprobs.add(entry)
 
     @property
+    def request_sha256(self) -> str:
+        return self._request_sha256
+
+    @property
     def response_sha256(self) -> str:
         return self._text.hexdigest()
 

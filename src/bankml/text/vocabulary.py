@@ -131,7 +131,9 @@ class Vocabulary:
         return _read(header.metadata)
 
 
-def _read(metadata: Mapping[str, Any]) -> Vocabulary:
+def played_pretokenizer(metadata: Mapping[str, Any]) -> str:
+    """The pre-tokenizer that the header names. Raises Refused, naming the key, where it shows before a token is read
+    that the vocabulary is not played."""
     model = _text(metadata, "model")
     if model != "gpt2":
         raise Refused(f"{PREFIX}model is {model!r}: bankML plays gpt2 vocabularies")
@@ -139,6 +141,11 @@ def _read(metadata: Mapping[str, Any]) -> Vocabulary:
     if pretokenizer not in PRETOKENIZERS:
         raise Refused(f"{PREFIX}pre is {pretokenizer!r}: bankML plays {' and '.join(PRETOKENIZERS)}")
     _refuse_what_changes_text(metadata)
+    return pretokenizer
+
+
+def _read(metadata: Mapping[str, Any]) -> Vocabulary:
+    pretokenizer = played_pretokenizer(metadata)
     tokens = _strings(metadata, "tokens")
     tokens = [token or f"[EMPTY_{id}]" for id, token in enumerate(tokens)]
     ids = {token: id for id, token in enumerate(tokens)}

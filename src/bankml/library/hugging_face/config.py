@@ -112,28 +112,32 @@ def model_entries(config: Document, shape: Shape, name: str) -> Iterator[Entry]:
     yield _count("general.quantization_version", 2)
 
 
+_ROPE_KEYS = {"rope_theta", "rope_type", "type", "factor", "original_max_position_embeddings"}
+# YaRN's own numbers, with the values the graph has. What scales the attention is its own too, and may not be given.
+_YARN = {"beta_fast": (32, 32.0), "beta_slow": (1, 1.0), "extrapolation_factor": (1, 1.0), "truncate": (True,)}
+
+
 def _rope(config: Document, arch: str) -> Iterator[Entry]:
     """`rope_theta` with `rope_scaling`, or both in `rope_parameters`: no scaling, or YaRN."""
-    newer = config.object("rope_parameters") if config.get("rope_parameters") is not None else None
-    older = config.object("rope_scaling") if config.get("rope_scaling") is not None else None
-    scaling = newer or older or Document(config.name, {})
-    where = newer if newer is not None and newer.get("rope_theta") is not None else config
+    key = "rope_parameters" if config.get("rope_parameters") is not None else "rope_scaling"
+    if key == "rope_parameters":
+        config.only("rope_scaling")
+    given = config.object(key) if config.get(key) is not None else Document(config.name, {})
+    for name in given.values:
+        if name not in _ROPE_KEYS:
+            given.only(name, *_YARN.get(name, (1, 1.0) if name == "partial_rotary_factor" else ()))
+    where = given if given.get("rope_theta") is not None else config
     if where.get("rope_theta") is not None:
         yield _real(f"{arch}.rope.freq_base", where.number("rope_theta"))
-    kind = scaling.get("rope_type") or scaling.get("type") or "default"
+    kind = given.get("rope_type") or given.get("type") or "default"
     if kind in ("default", "none"):
         return
     if kind != "yarn":
-        raise config.refuse("rope_scaling", f"is of the type {glimpse(kind)}: only yarn is played")
-    scaling.only("attention_factor", 1, 1.0)
-    scaling.only("beta_fast", 32, 32.0)
-    scaling.only("beta_slow", 1, 1.0)
-    for key in ("mscale", "mscale_all_dim", "extrapolation_factor", "attn_factor"):
-        scaling.only(key, 1, 1.0)
-    scaling.only("truncate", True)
+        raise config.refuse(key, f"is of the type {glimpse(kind)}: only yarn is played")
     yield _text(f"{arch}.rope.scaling.type", "yarn")
-    yield _real(f"{arch}.rope.scaling.factor", scaling.number("factor"))
-    yield _count(f"{arch}.rope.scaling.original_context_length", scaling.count("original_max_position_embeddings"))
+    yield _real(f"{arch}.rope.scaling.factor", given.number("factor"))
+    original = given.count("original_max_position_embeddings")
+    yield _count(f"{arch}.rope.scaling.original_context_length", original)
 
 
 # generation_config.json's field, the header's key after general.sampling., and its kind.

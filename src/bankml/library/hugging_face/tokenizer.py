@@ -51,6 +51,7 @@ def tokenizer_entries(
     _refuse_what_is_added(tokenizer, settings)
     model = _model(tokenizer)
     added = _added(tokenizer)
+    _check_added_again(added, settings)
     texts, types = _tokens(tokenizer, model, added, n_vocab)
     yield "tokenizer.ggml.model", encode_value(ValueType.STRING, "gpt2")
     yield "tokenizer.ggml.pre", encode_value(ValueType.STRING, pre)
@@ -138,6 +139,16 @@ def _added(tokenizer: Document) -> dict[str, tuple[int, bool]]:
             token.only(key, False)
         found.setdefault(text, (id_, token.get("special") is True or _looks_special(text)))
     return found
+
+
+def _check_added_again(added: Mapping[str, tuple[int, bool]], settings: Document) -> None:
+    """tokenizer_config.json may list the added tokens again; one that tokenizer.json has not would be added at load."""
+    if settings.get("added_tokens_decoder") is None:
+        return
+    for id_, value in settings.object("added_tokens_decoder").values.items():
+        text = value.get("content") if isinstance(value, dict) else None
+        if not isinstance(text, str) or text not in added or str(added[text][0]) != id_:
+            raise settings.refuse("added_tokens_decoder", f"has {glimpse(text)} at {shown(id_)}: not in tokenizer.json")
 
 
 def _looks_special(text: str) -> bool:

@@ -1,0 +1,91 @@
+"""`/api/create`, `/api/copy`, `/api/delete`: models that are derived from pinned ones."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from bankml.api import fields
+from bankml.api.chat_request import Unplayed, refuse_unplayed
+from bankml.api.exchange import NDJSON, LogLine, Reply, Request
+from bankml.api.json_in import read_object
+from bankml.api.json_out import line, written
+from bankml.api.ollama.request import model_name
+from bankml.errors import RequestError
+from bankml.library.derived import copy as copy_model
+from bankml.library.derived import create as create_model
+from bankml.library.derived import delete as delete_model
+from bankml.library.modelfile import Modelfile, from_fields, read_modelfile
+from bankml.library.registry import Registry
+
+NO_UPLOADS = "files are not taken in over HTTP: pin one with `bankml pin`, and name it in 'from'"
+NO_CONVERSION = "weights are converted by `bankml convert`, which records what they were made of"
+
+CREATE_UNPLAYED: Unplayed = {
+    "files": (({},), NO_UPLOADS),
+    "adapters": (({},), "adapters are not played here"),
+    "quantize": (("",), NO_CONVERSION),
+    "quantization": (("",), NO_CONVERSION),
+    "path": (("",), "send the Modelfile itself in 'modelfile'"),
+    "renderer": (("",), "a prompt is made by the model's own chat template"),
+    "parser": (("",), "an answer is read by the model's own chat template"),
+    "remote_host": (("",), "models of other servers are not passed on"),
+    "draft": (("",), "draft models are not played here"),
+}
+"""Fields of /api/create for what is not done here: the values that ask for nothing, and why any other is refused."""
+
+MODELFILE_FIELDS = ("from", "system", "template", "parameters", "messages", "license", "requires")
+
+
+def create(registry: Registry, request: Request, reply: Reply) -> LogLine:
+    """Makes a derived model of the fields of a request, or of its `modelfile`, and tells the steps as Ollama does."""
+    body = read_object(request.body)
+    refuse_unplayed(body, CREATE_UNPLAYED)
+    name = model_name(body, "name")
+    wanted = _modelfile(body)
+    streamed = fields.boolean(body, "stream", True)
+    made = create_model(registry, name, wanted)
+    statuses = (f"using base {made.base.file} sha256:{made.base.sha256}", f"writing layer sha256:{made.digest}")
+    _tell(reply, [*statuses, "writing manifest", "success"], streamed)
+    return LogLine(200)
+
+
+def copy(registry: Registry, request: Request, reply: Reply) -> LogLine:
+    body = read_object(request.body)
+    source, destination = (_required(body, name) for name in ("source", "destination"))
+    copy_model(registry, source, destination)
+    return _success(reply)
+
+
+def delete(registry: Registry, request: Request, reply: Reply) -> LogLine:
+    delete_model(registry, model_name(read_object(request.body), "name"))
+    return _success(reply)
+
+
+def _modelfile(body: Mapping[str, Any]) -> Modelfile:
+    text = fields.string(body, "modelfile")
+    if not text:
+        return from_fields(body)
+    if also := next((name for name in MODELFILE_FIELDS if body.get(name)), None):
+        raise RequestError(f"Field '{also}': it stands beside 'modelfile', which says it all; leave one of the two out")
+    return read_modelfile(text.encode())
+
+
+def _required(body: Mapping[str, Any], name: str) -> str:
+    if not (given := fields.string(body, name)):
+        raise RequestError(f"{name} is required: the name of a model")
+    return given
+
+
+def _tell(reply: Reply, statuses: list[str], streamed: bool) -> None:
+    """The steps as lines of JSON, or the last of them alone."""
+    if not streamed:
+        reply.whole(200, written({"status": statuses[-1]}))
+        return
+    reply.start(200, NDJSON)
+    for status in statuses:
+        reply.write(line({"status": status}))
+    reply.finish()
+
+
+def _success(reply: Reply) -> LogLine:
+    reply.whole(200, written({"status": "success"}))
+    return LogLine(200)

@@ -1,0 +1,263 @@
+"""`/api/tags`, `/api/ps`, `/api/show`, `/api/version`: the models that there are, as Ollama describes them."""
+
+import json
+import math
+import os
+import threading
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from bankml import __version__
+from bankml.api import fields
+from bankml.api.json_in import read_object
+from bankml.api.ollama.durations import LONGEST_NS, moment
+from bankml.api.ollama.request import model_name
+from bankml.errors import BankmlError, Refused
+from bankml.gate.guard import guard, require_model
+from bankml.gate.identity import FileIdentity
+from bankml.gguf.header import Header
+from bankml.library.derived import TEMPLATE_KEY
+from bankml.library.modelfile import Modelfile, write_modelfile
+from bankml.library.reference import Layer, Reference, Source
+from bankml.library.residency import Library
+from bankml.model.plan import plan
+from bankml.text.vocabulary import played_pretokenizer
+
+Json = dict[str, Any]
+
+MOST_REMEMBERED = 256
+"""Files of which what the header says is kept."""
+
+LONG_ARRAY = 5
+"""Arrays of the header longer than this are shown empty unless everything is asked for, as in Ollama."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a file's header says of it. `reason` is why it is not played; None: it is."""
+
+    family: str = ""
+    parameters: int = 0
+    weights: str = ""
+    reason: str | None = None
+
+    def details(self, parent: str = "") -> Json:
+        return {
+            "parent_model": parent,
+            "format": "gguf",
+            "family": self.family,
+            "families": [self.family] if self.family else [],
+            "parameter_size": human_count(self.parameters) if self.parameters else "",
+            "quantization_level": self.weights,
+        }
+
+
+class Known:
+    """What the headers of the files that were looked at say, as long as the files stay as they are."""
+
+    def __init__(self) -> None:
+        self._facts: dict[tuple[str, FileIdentity], Facts] = {}
+        self._guard = threading.Lock()
+
+    def facts(self, source: Source) -> Facts:
+        """Of a file that cannot be read or played, `reason` says why."""
+        if source.path is None:
+            return Facts(reason=_missing(source).message)
+        try:
+            key = source.path, FileIdentity.of(source.path)
+            with self._guard:
+                found = self._facts.get(key)
+            if found is None:
+                found = _facts(source.path)
+                with self._guard:
+                    while len(self._facts) >= MOST_REMEMBERED:
+                        del self._facts[next(iter(self._facts))]
+                    self._facts[key] = found
+            return found
+        except (BankmlError, OSError) as error:
+            return Facts(reason=error.message if isinstance(error, BankmlError) else f"{source.file} cannot be read")
+
+
+def tags(library: Library, known: Known) -> Json:
+    """Every model that can be asked for, the one the server started with first."""
+    return {"models": [_listed(reference, known) for reference in library.references()]}
+
+
+def ps(library: Library, known: Known) -> Json:
+    """The resident model, if there is one, as it was last asked for. It is never in a GPU's memory."""
+    resident, expires_at, reference = library.resident, library.expires_at, library.asked
+    if resident is None:
+        return {"models": []}
+    expires = time.time_ns() + LONGEST_NS if expires_at is None else int(expires_at * 1e9)
+    named = {name: value for name, value in _listed(reference, known).items() if name not in ("modified_at", "bankml")}
+    state = {"expires_at": moment(expires), "size_vram": 0, "context_length": resident.n_ctx}
+    return {"models": [named | state]}
+
+
+def version() -> Json:
+    return {"version": __version__}
+
+
+def show(library: Library, data: bytes) -> Json:
+    """One model in full. `verbose` shows the long arrays of its header too."""
+    body = read_object(data)
+    reference = library.resolve(model_name(body, "name"))
+    verbose = fields.boolean(body, "verbose", False)
+    header = _header(library, reference.source)
+    layer = reference.layer or Layer()
+    source_text = header.metadata.get(TEMPLATE_KEY)
+    template = source_text if isinstance(source_text, str) else ""
+    facts = _facts_of(header)
+    shown: Json = {
+        "license": "\n".join(layer.license),
+        "modelfile": _modelfile(reference, layer, template),
+        "parameters": _parameters(layer),
+        "template": template,
+        "system": layer.system or "",
+        "details": facts.details(_parent(reference)),
+        "messages": [dict(message) for message in layer.messages],
+        "model_info": _model_info(header, facts, verbose),
+        "capabilities": ["completion"],
+        "modified_at": _modified_at(reference),
+        "bankml": _bankml(reference.source, facts),
+    }
+    if verbose:
+        shown["tensors"] = [{"name": t.name, "type": t.type.name, "shape": list(t.shape)} for t in header.tensors]
+    return {name: value for name, value in shown.items() if value not in ("", [])}
+
+
+def _listed(reference: Reference, known: Known) -> Json:
+    facts = known.facts(reference.source)
+    return {
+        "name": reference.name,
+        "model": reference.name,
+        "modified_at": _modified_at(reference),
+        "size": _size(reference.source),
+        "digest": reference.source.sha256 if reference.derived is None else reference.derived.digest,
+        "details": facts.details(_parent(reference)),
+        "bankml": _bankml(reference.source, facts),
+    }
+
+
+def _bankml(source: Source, facts: Facts) -> Json:
+    """Whether the model is played here, why not, and its file."""
+    return {
+        "native": facts.reason is None,
+        "reason": facts.reason,
+        "file": source.file,
+        "found": source.path is not None,
+    }
+
+
+def _parent(reference: Reference) -> str:
+    return "" if reference.layer is None else reference.source.name
+
+
+def _header(library: Library, source: Source) -> Header:
+    """The header of the file: of the resident model the one that was verified."""
+    resident = library.resident
+    if resident is not None and resident.source == source:
+        return resident.verified.header
+    if source.path is None:
+        raise _missing(source)
+    return require_model(guard(source.path))
+
+
+def _missing(source: Source) -> Refused:
+    return Refused(f"{source.file} is pinned, but the file is not here")
+
+
+def _facts(path: str) -> Facts:
+    verdict = guard(path)
+    if verdict.header is None:
+        return Facts(reason=verdict.error().message)
+    facts = _facts_of(verdict.header)
+    if verdict.kind == "play":
+        return facts
+    return Facts(facts.family, facts.parameters, facts.weights, verdict.error().message)
+
+
+def _facts_of(header: Header) -> Facts:
+    family = header.metadata.get("general.architecture")
+    counts: dict[str, int] = {}
+    for tensor in header.tensors:
+        counts[tensor.type.name] = counts.get(tensor.type.name, 0) + tensor.elements
+    reason = None
+    try:
+        plan(header)
+        played_pretokenizer(header.metadata)
+        if not isinstance(header.metadata.get(TEMPLATE_KEY), str):
+            reason = f"{TEMPLATE_KEY} is missing, or is no text"
+    except Refused as error:
+        reason = error.message
+    weights = max(counts, key=lambda name: counts[name], default="")
+    return Facts(family if isinstance(family, str) else "", sum(counts.values()), weights, reason)
+
+
+def human_count(count: int) -> str:
+    """A number of parameters as Ollama shows it: 135M, 134.52M, 8B, 7.6B, 27K."""
+    for scale, letter, decimals in ((10**9, "B", 1), (10**6, "M", 2), (10**3, "K", 0)):
+        if count >= scale:
+            whole = count % scale == 0
+            return f"{count / scale:.{0 if whole else decimals}f}{letter}"
+    return str(count)
+
+
+def _size(source: Source) -> int:
+    """Bytes of the file, 0 where it is not found."""
+    try:
+        return 0 if source.path is None else os.stat(source.path).st_size
+    except OSError:
+        return 0
+
+
+def _modified_at(reference: Reference) -> str:
+    """When a derived model was made, or a file last written; the beginning of time where it is not found."""
+    if reference.derived is not None:
+        return reference.derived.created_at
+    try:
+        return moment(0 if reference.source.path is None else os.stat(reference.source.path).st_mtime_ns)
+    except OSError:
+        return moment(0)
+
+
+def _parameters(layer: Layer) -> str:
+    """A line for each parameter, its name 30 wide, as Ollama writes them."""
+    stops = (("stop", json.dumps(stop, ensure_ascii=False)) for stop in layer.stop)
+    return "\n".join(f"{name:<30} {value}" for name, value in (*layer.parameters.items(), *stops))
+
+
+def _modelfile(reference: Reference, layer: Layer, template: str) -> str:
+    """What `create` would make the same model of; FROM is the name of its file's model."""
+    written = write_modelfile(
+        Modelfile(
+            source=reference.source.name,
+            system=layer.system,
+            parameters=layer.parameters,
+            stop=layer.stop,
+            messages=layer.messages,
+            license=layer.license,
+            template=template or None,
+            requires=layer.requires,
+        )
+    )
+    return f"# To make a model of this one, write in place of the FROM line:\n# FROM {reference.name}\n\n{written}"
+
+
+def _model_info(header: Header, facts: Facts, verbose: bool) -> Json:
+    info: Json = {"general.parameter_count": facts.parameters}
+    for key, value in header.metadata.items():
+        if key != TEMPLATE_KEY:
+            info[key] = _as_json(value, verbose)
+    return info
+
+
+def _as_json(value: Any, verbose: bool) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if isinstance(value, (bool, int, str)):
+        return value
+    return [_as_json(item, verbose) for item in value] if verbose or len(value) <= LONG_ARRAY else []

@@ -1,0 +1,101 @@
+"""Which paths of Ollama's API answer what, and the ones that are refused with a reason."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from bankml.api.exchange import TEXT, LogLine, Reply, Request
+from bankml.api.json_out import written
+from bankml.api.ollama import answers, making, models
+from bankml.errors import NotFound, NotSupported
+from bankml.library.registry import Registry
+from bankml.library.residency import Library
+
+Json = dict[str, object]
+Handler = Callable[[Library, Request, Reply], LogLine]
+Methods = Mapping[str, Handler]
+
+BLOBS = "/api/blobs/"
+RUNNING = b"bankML is running\n"
+
+REFUSED = {
+    "/api/embed": "embeddings are not computed here: bankML answers chats and completions",
+    "/api/embeddings": "embeddings are not computed here: bankML answers chats and completions",
+    "/api/pull": "nothing is downloaded: pin a file you have with `bankml pin`, and it can be asked for by name",
+    "/api/push": "nothing is uploaded: models stay on this machine",
+}
+"""What Ollama answers to a POST and bankML does not, and why."""
+
+NO_BLOBS = "no files are taken in over HTTP: pin one with `bankml pin`, and it can be asked for by name"
+
+
+@dataclass(frozen=True)
+class Ollama:
+    """Ollama's API over the models of `registry`; a model whose request does not say stays for `keep_alive` seconds."""
+
+    registry: Registry
+    keep_alive: float
+    known: models.Known = field(default_factory=models.Known)
+
+    def methods_of(self, path: str) -> Methods | None:
+        """What `path` answers, by method; None where there is nothing. A path that answers GET answers HEAD."""
+        if path in REFUSED:
+            return {"POST": _refusing(REFUSED[path])}
+        if path.startswith(BLOBS):
+            return {"GET": _no_blob, "POST": _refusing(NO_BLOBS)}
+        return self._routes().get(path)
+
+    def route(self, path: str) -> str | None:
+        """`path` itself where it answers, of a blob's the part before its digest: there are few of these."""
+        if path.startswith(BLOBS):
+            return BLOBS.rstrip("/")
+        return None if self.methods_of(path) is None else path
+
+    def _routes(self) -> Mapping[str, Methods]:
+        return {
+            "/": {"GET": _running},
+            "/api/version": {"GET": _telling(lambda library: models.version())},
+            "/api/tags": {"GET": _telling(lambda library: models.tags(library, self.known))},
+            "/api/ps": {"GET": _telling(lambda library: models.ps(library, self.known))},
+            "/api/show": {"POST": _show},
+            "/api/chat": {"POST": self._chat},
+            "/api/generate": {"POST": self._generate},
+            "/api/create": {"POST": lambda library, request, reply: making.create(self.registry, request, reply)},
+            "/api/copy": {"POST": lambda library, request, reply: making.copy(self.registry, request, reply)},
+            "/api/delete": {"DELETE": lambda library, request, reply: making.delete(self.registry, request, reply)},
+        }
+
+    def _chat(self, library: Library, request: Request, reply: Reply) -> LogLine:
+        return answers.chat(library, request, reply, self.keep_alive)
+
+    def _generate(self, library: Library, request: Request, reply: Reply) -> LogLine:
+        return answers.generate(library, request, reply, self.keep_alive)
+
+
+def _telling(answer: Callable[[Library], Json]) -> Handler:
+    def handler(library: Library, request: Request, reply: Reply) -> LogLine:
+        reply.whole(200, written(answer(library)))
+        return LogLine(200)
+
+    return handler
+
+
+def _show(library: Library, request: Request, reply: Reply) -> LogLine:
+    reply.whole(200, written(models.show(library, request.body)))
+    return LogLine(200)
+
+
+def _running(library: Library, request: Request, reply: Reply) -> LogLine:
+    reply.whole(200, RUNNING, TEXT)
+    return LogLine(200)
+
+
+def _refusing(why: str) -> Handler:
+    def handler(library: Library, request: Request, reply: Reply) -> LogLine:
+        raise NotSupported(f"{request.path}: {why}")
+
+    return handler
+
+
+def _no_blob(library: Library, request: Request, reply: Reply) -> LogLine:
+    """To HEAD this says what Ollama's client asks: that the file would have to be sent."""
+    raise NotFound(NO_BLOBS)

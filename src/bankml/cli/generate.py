@@ -1,0 +1,145 @@
+"""`bankml generate`: one answer of the chat route, on the terminal instead of the wire."""
+
+import math
+import os
+import signal
+import sys
+import threading
+import time
+from argparse import Namespace
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from types import FrameType
+
+from bankml.api.answering import Generation, Receipt, Writer
+from bankml.api.chat import answer_chat, wire_writer
+from bankml.api.chat_request import MAX_TOKENS_FIELDS, ChatRequest, chat_request
+from bankml.api.exchange import JSON, Headers, Request
+from bankml.api.logprobs import Logprobs
+from bankml.api.openai import Head
+from bankml.cli.output import write
+from bankml.cli.stdin import MOST_BYTES, read_bytes, request_or_text_in
+from bankml.cli.verified import fork_of, verified_model
+from bankml.engine.completion import Step
+from bankml.errors import UsageError
+from bankml.library.load import open_library
+from bankml.library.played import require_played
+from bankml.library.resident import Resident
+
+SAMPLING = ("temperature", "top_k", "top_p", "min_p", "seed")
+"""A request's fields that have an option of their own."""
+
+ROUTE = "/v1/chat/completions"
+
+
+def generate(arguments: Namespace) -> int:
+    """Everything that can be wrong with the request is found before a file is opened."""
+    options = _sampling_options(arguments)
+    fork = fork_of(arguments.file, arguments.fork)
+    raw = read_bytes(MOST_BYTES)
+    arrived = time.monotonic()
+    chat = chat_request(_fields(request_or_text_in(raw), arguments, options))
+    verified = verified_model(arguments.file, fork, require_played)
+    library = open_library(verified, arguments.ctx, arguments.threads)
+    request = Request("POST", ROUTE, "", {}, raw, "gateway", arrived)
+    terminal = Terminal()
+    with terminal.listening():
+        answer_chat(library, chat, request, terminal, wire_writer if arguments.json else terminal.writer)
+    if terminal.interrupted:
+        raise KeyboardInterrupt
+    return 0
+
+
+def _sampling_options(arguments: Namespace) -> dict[str, object]:
+    given = {name: getattr(arguments, name) for name in SAMPLING if getattr(arguments, name) is not None}
+    for name, value in given.items():
+        option = "--temp" if name == "temperature" else f"--{name.replace('_', '-')}"
+        if not arguments.sample:
+            raise UsageError(f"{option} says how to sample: give --sample with it")
+        if not math.isfinite(value):
+            raise UsageError(f"{option} {value} is no finite number")
+    return given
+
+
+def _fields(request: Mapping[str, object], arguments: Namespace, options: Mapping[str, object]) -> dict[str, object]:
+    """The request with what the command line says. Without --sample it is greedy, unless it has a temperature."""
+    fields = dict(request)
+    if not arguments.sample and fields.get("temperature") is None:
+        fields["temperature"] = 0
+    if arguments.max is not None:
+        fields = {name: value for name, value in fields.items() if name not in MAX_TOKENS_FIELDS}
+        fields["max_tokens"] = arguments.max
+    return {**fields, **options, "stream": False}
+
+
+class Terminal:
+    """stdout, as where an answer goes. Ctrl-C ends the answer between two tokens, a second one at once."""
+
+    def __init__(self) -> None:
+        self.interrupted = False
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """For the `with` block Ctrl-C is seen by `cancelled`."""
+
+        def interrupt(signum: int, frame: FrameType | None) -> None:
+            if self.interrupted:
+                raise KeyboardInterrupt
+            self.interrupted = True
+
+        before = signal.getsignal(signal.SIGINT)
+        if threading.current_thread() is not threading.main_thread() or before is signal.SIG_IGN:
+            yield  # whoever started us has the signals, or wants none to come through
+            return
+        signal.signal(signal.SIGINT, interrupt)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+    def cancelled(self) -> bool:
+        return self.interrupted
+
+    def whole(self, status: int, body: bytes, content_type: str = JSON, headers: Headers = ()) -> None:
+        if status == 200:
+            self.write(body + b"\n")
+
+    def start(self, status: int, content_type: str) -> None:
+        """A stream to a terminal has no head."""
+
+    def write(self, data: bytes) -> bool:
+        write(data)
+        return True
+
+    def finish(self) -> None:
+        """A stream to a terminal has no end mark, but a line that a person reads is ended."""
+        if os.isatty(sys.stdout.fileno()):
+            self.write(b"\n")
+
+    def writer(
+        self, chat: ChatRequest, head: Head, resident: Resident, reply: object, logprobs: Logprobs, of: Generation
+    ) -> Writer:
+        return TextWriter(self)
+
+
+class TextWriter:
+    """Nothing but the answer's text, as it comes."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        self._terminal = terminal
+
+    def begin(self, prefill: str) -> None:
+        self._write(prefill)
+
+    def step(self, step: Step) -> None:
+        self._write(step.text)
+
+    def end(self, last: Step, receipt: Receipt) -> None:
+        self._terminal.finish()
+
+    def abandon(self) -> None:
+        self._terminal.finish()
+
+    def _write(self, text: str) -> None:
+        if text:
+            self._terminal.write(text.encode())

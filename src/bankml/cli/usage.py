@@ -1,0 +1,14 @@
+"""`bankml usage`: what `GET /bankml/usage` answers, of this machine and of the processes that are named."""
+
+import json
+from argparse import Namespace
+
+from bankml.cli.output import write
+
+
+def usage(arguments: Namespace) -> int:
+    from bankml.measure.usage import measure, watch
+
+    found = measure(watch(arguments.pids)).as_json()
+    write(json.dumps(found, indent=1).encode() + b"\n")
+    return 0

@@ -1,0 +1,32 @@
+"""The verified model of a command: `serve`, `demo` and `generate` answer with no other."""
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from bankml.cli.output import file_bar
+from bankml.errors import UsageError
+
+if TYPE_CHECKING:
+    from bankml.gate.verify import Verified
+    from bankml.gguf.header import Header
+
+
+def fork_of(file: str, fork: str | None) -> str:
+    """The file of records: `fork`, or the one beside the model. Raises UsageError where there is none."""
+    if fork is None:
+        fork = f"{file}.FORK.json"
+        if not os.path.lexists(fork):
+            raise UsageError(f"there is no {fork} beside the model: name its file of records with --fork")
+    return fork
+
+
+def verified_model(file: str, fork: str, require: "Callable[[Header], object] | None" = None) -> "Verified":
+    """Guards, hashes and compares, with a bar on a terminal; `require` looks at the header before anything is hashed.
+
+    Raises Refused, Truncated, FileProblem.
+    """
+    from bankml.gate.verify import verify
+
+    with file_bar("hashing", file) as progress:
+        return verify(file, fork, progress, require=require)

@@ -1,0 +1,99 @@
+"""What `GET /metrics` tells, made when it is asked for."""
+
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from bankml import __version__
+from bankml.measure.counters import Counts
+from bankml.measure.exposition import Family, counter, gauge, histogram, info, written
+
+
+@dataclass(frozen=True)
+class State:
+    """What is true of a server now, besides what was counted. None: it has no such thing.
+
+    `waiting` stand in line behind the request that is being answered. `model_bytes` is the size of the resident model's
+    file, 0 when none is resident; `cache_bytes` what its prompt cache holds of other conversations.
+    """
+
+    engine: str
+    waiting: int | None = None
+    model_bytes: int | None = None
+    cache_bytes: int | None = None
+
+
+def exposition(counts: Counts, state: State, openmetrics: bool = False) -> bytes:
+    """The text of all families."""
+    return written([*_requests(counts), *_answers(counts), *_state(state), *_process()], openmetrics)
+
+
+def _requests(counts: Counts) -> list[Family]:
+    answers = sorted(counts.requests.items())
+    return [
+        counter(
+            "bankml_requests",
+            "Requests answered, by route and status; 499 is a client that hung up.",
+            *((count, (("route", route), ("status", str(status)))) for (route, status), count in answers),
+        ),
+        counter(
+            "bankml_refused_requests",
+            "Requests that broke a rule of the wire, by status.",
+            *((count, (("status", str(status)),)) for status, count in sorted(counts.refused.items())),
+        ),
+    ]
+
+
+def _answers(counts: Counts) -> list[Family]:
+    totals = counts.totals
+    sums: Mapping[str, tuple[str, int]] = {
+        "bankml_completions": ("Answers that tokens were computed for, whole or broken off.", totals.completions),
+        "bankml_cache_hits": ("Completions that found some of their prompt in a cache.", totals.cache_hits),
+        "bankml_prompt_tokens": ("Tokens of prompts, those found in a cache included.", totals.prompt_tokens),
+        "bankml_cached_tokens": ("Tokens of prompts that were found in a cache.", totals.cached_tokens),
+        "bankml_completion_tokens": ("Tokens generated.", totals.completion_tokens),
+        "bankml_resampled_tokens": ("Tokens that broke a grammar and were drawn again.", totals.resampled or 0),
+    }
+    families = [counter(name, help_, (value, ())) for name, (help_, value) in sums.items()]
+    if totals.energy_j is not None:
+        help_ = "What the processor's packages used while completions were computed."
+        families.append(counter("bankml_completions_energy_joules", help_, (totals.energy_j, ()), unit="joules"))
+    return [
+        *families,
+        histogram(
+            "bankml_time_to_first_token_seconds",
+            "From a request's first byte to its answer's first token.",
+            counts.ttft_seconds,
+            unit="seconds",
+        ),
+        histogram(
+            "bankml_prompt_tokens_per_second", "Prompt tokens computed in a second, by completion.", counts.prompt_rate
+        ),
+        histogram(
+            "bankml_generated_tokens_per_second", "Tokens generated in a second, by completion.", counts.predicted_rate
+        ),
+    ]
+
+
+def _state(state: State) -> list[Family]:
+    gauges = (
+        ("bankml_queue_length", "Requests that wait for the one that is being answered.", state.waiting, ""),
+        ("bankml_resident_model_bytes", "Size of the resident model's file.", state.model_bytes, "bytes"),
+        ("bankml_prompt_cache_bytes", "What other conversations left in memory.", state.cache_bytes, "bytes"),
+    )
+    return [
+        info("bankml_build", "What answers here.", (("version", __version__), ("engine", state.engine))),
+        *(gauge(name, help_, value, unit) for name, help_, value, unit in gauges if value is not None),
+    ]
+
+
+def _process(proc: Path = Path("/proc/self")) -> list[Family]:
+    """The two that every Prometheus client tells of its process, by their usual names."""
+    cpu = counter("process_cpu_seconds", "Processor time of this process.", (time.process_time(), ()), unit="seconds")
+    try:
+        resident = int((proc / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return [cpu]
+    return [cpu, gauge("process_resident_memory_bytes", "Resident memory of this process.", resident, "bytes")]

@@ -1,0 +1,44 @@
+"""One sample for everyone who asks: looking costs the same however many look."""
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Generic, TypeVar
+
+AGE = 1.0
+"""Seconds from a sample's beginning to the next one's, at the least."""
+
+T = TypeVar("T")
+
+
+class Sampler(Generic[T]):
+    """Takes a sample when it is asked and the last one began more than `age` seconds ago.
+
+    Whoever finds one being taken waits for that one, so nobody waits longer than one sample takes, and all who wait get
+    the same. An error is shared as a sample is.
+    """
+
+    def __init__(self, take: Callable[[], T], age: float = AGE, clock: Callable[[], float] = time.monotonic) -> None:
+        self._take = take
+        self._age = age
+        self._clock = clock
+        self._guard = threading.Lock()
+        self._latest: Future[T] | None = None
+        self._began = 0.0
+
+    def sample(self) -> T:
+        """The sample of now, or of less than `age` seconds and one sample's time ago. Raises what taking it raises."""
+        with self._guard:
+            latest, now = self._latest, self._clock()
+            if latest is not None and (not latest.done() or now - self._began < self._age):
+                mine = None
+            else:
+                latest = mine = self._latest = Future()
+                self._began = now
+        if mine is not None:
+            try:
+                mine.set_result(self._take())
+            except BaseException as error:
+                mine.set_exception(error)
+        return latest.result()

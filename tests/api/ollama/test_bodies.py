@@ -1,0 +1,142 @@
+"""The bodies of /api/chat and /api/generate: what is read, what is the same as nothing, and what is refused."""
+
+import json
+
+import pytest
+from ollama._types import ChatRequest, GenerateRequest
+
+from bankml.api.ollama.chat_request import CHAT_UNPLAYED, read_chat
+from bankml.api.ollama.durations import FOREVER
+from bankml.api.ollama.generate_request import GENERATE_UNPLAYED, read_generate
+from bankml.errors import RequestError
+
+HI = [{"role": "user", "content": "Hi"}]
+
+
+def chat(**body):
+    return read_chat(json.dumps({"model": "m", **body}).encode())
+
+
+def generate(**body):
+    return read_generate(json.dumps({"model": "m", **body}).encode())
+
+
+def test_ollamas_defaults():
+    for asked in (chat().asked, generate().asked):
+        assert (asked.model, asked.stream, asked.keep_alive, asked.truncate) == ("m", True, None, True)
+        assert asked.fields == {"stream": True}
+    assert chat().messages == () and generate().prompt == ""
+
+
+def test_the_clients_zero_values_ask_for_nothing():
+    """Go and Python clients may send every field they know, with what it is when nobody set it."""
+    zero = {
+        "format": "", "options": {}, "tools": [], "think": False, "images": [], "suffix": "", "system": "",
+        "template": "", "context": [], "raw": False, "logprobs": False, "top_logprobs": 0, "stream": False,
+    }  # fmt: skip
+    assert chat(messages=HI, **zero) == chat(messages=HI, stream=False)
+    assert generate(prompt="x", **zero) == generate(prompt="x", stream=False)
+    assert chat(messages=None, format=None, options=None, tools=None, keep_alive=None) == chat()
+
+
+def test_every_field_of_the_python_client_is_known():
+    read = {"model", "stream", "options", "format", "keep_alive", "logprobs", "top_logprobs", "messages", "prompt"}
+    assert set(ChatRequest.model_fields) <= read | set(CHAT_UNPLAYED)
+    assert set(GenerateRequest.model_fields) <= read | {"system", "raw"} | set(GENERATE_UNPLAYED)
+
+
+@pytest.mark.parametrize(
+    ("format_", "fields"),
+    [
+        (None, {}), ("", {}), ("json", {"response_format": {"type": "json_object"}}),
+        ({}, {"response_format": {"type": "json_object"}}), ({"type": "array"}, {"json_schema": {"type": "array"}}),
+    ],
+)  # fmt: skip
+def test_a_format_holds_the_answer(format_, fields):
+    assert chat(messages=HI, format=format_).asked.fields == {"stream": True, **fields}
+
+
+def test_logprobs():
+    assert "logprobs" not in chat().asked.fields
+    for more, count in (({}, 1), ({"top_logprobs": 0}, 1), ({"top_logprobs": 20}, 20)):
+        assert chat(logprobs=True, **more).asked.fields == {"stream": True, "logprobs": True, "top_logprobs": count}
+
+
+@pytest.mark.parametrize(("value", "seconds"), [("5m", 300), (0, 0), ("0", 0), (-1, FOREVER), ("-1s", FOREVER)])
+def test_keep_alive(value, seconds):
+    assert chat(keep_alive=value).asked.keep_alive == seconds
+
+
+def test_messages_are_those_of_v1():
+    given = [
+        {"role": "system", "content": "s"}, {"role": "User", "content": None}, {"role": "user"},
+        {"role": "assistant", "content": "a", "thinking": "t", "tool_calls": [], "images": []},
+        {"role": "user", "content": "u", "tool_name": "", "odd": 1},
+    ]  # fmt: skip
+    assert chat(messages=given).messages == (
+        {"role": "system", "content": "s"}, {"role": "user", "content": ""}, {"role": "user", "content": ""},
+        {"role": "assistant", "content": "a", "reasoning_content": "t"}, {"role": "user", "content": "u"},
+    )  # fmt: skip
+
+
+CHAT_REFUSED = [
+    ({"tools": [{"type": "function"}]}, "Field 'tools': tools are not supported"),
+    ({"messages": [{"role": "user", "content": "x", "images": ["aGk="]}]}, "Field 'messages[0].images': images"),
+    ({"messages": [*HI, {"role": "assistant", "tool_calls": [{}]}]}, "Field 'messages[1].tool_calls': tools are not"),
+    ({"messages": [{"role": "tool", "content": "x"}]}, "Field 'messages[0].role': tools are not supported"),
+    ({"messages": [{"role": "narrator", "content": "x"}]}, "Field 'messages[0].role': expected one of system, user"),
+    ({"messages": [{"content": "x"}]}, "Field 'messages[0].role'"),
+    ({"messages": ["x"]}, "Field 'messages[0]': expected an object"),
+    ({"messages": [{"role": "user", "content": [{"type": "text"}]}]}, "Field 'messages[0].content': expected a string"),
+    ({"messages": {"role": "user"}}, "Field 'messages': expected an array"),
+]
+GENERATE_REFUSED = [
+    ({"suffix": "x"}, "Field 'suffix'"),
+    ({"template": "{{ .Prompt }}"}, "Field 'template'"),
+    ({"context": [1, 2]}, "Field 'context'"),
+    ({"images": ["aGk="]}, "Field 'images'"),
+    ({"raw": True, "format": "json"}, "Field 'format': a raw prompt"),
+    ({"raw": True, "system": "x"}, "Field 'system': a raw prompt"),
+    ({"raw": "yes"}, "Field 'raw'"),
+    ({"prompt": 5}, "Field 'prompt'"),
+    ({"width": 512}, "Field 'width': images are not made"),
+]
+BOTH_REFUSED = [
+    ({"think": True}, "Field 'think': thinking is switched off"),
+    ({"think": "high"}, "Field 'think'"),
+    ({"shift": True}, "Field 'shift'"),
+    ({"format": "yaml"}, 'Field \'format\': expected "json" or a JSON schema, but got "yaml"'),
+    ({"format": [1]}, "Field 'format'"),
+    ({"format": True}, "Field 'format'"),
+    ({"logprobs": 1}, "Field 'logprobs'"),
+    ({"logprobs": True, "top_logprobs": 21}, "Field 'top_logprobs'"),
+    ({"logprobs": True, "top_logprobs": -1}, "Field 'top_logprobs'"),
+    ({"top_logprobs": 3}, "top_logprobs requires logprobs"),
+    ({"keep_alive": "soon"}, "Field 'keep_alive'"),
+    ({"keep_alive": False}, "Field 'keep_alive'"),
+    ({"options": []}, "Field 'options': expected an object"),
+    ({"options": {"mirostat": 2}}, "Field 'options.mirostat'"),
+    ({"temperature": 0}, "Field 'temperature': this is an option: it belongs inside 'options'"),
+    ({"stream": "no"}, "Field 'stream'"),
+    ({"model": ""}, "model is required"),
+    ({"model": None}, "model is required"),
+    ({"model": 5}, "Field 'model'"),
+]
+
+
+@pytest.mark.parametrize(("body", "why"), CHAT_REFUSED + BOTH_REFUSED)
+def test_what_a_chat_cannot_be(body, why):
+    with pytest.raises(RequestError) as found:
+        chat(**{"messages": HI, **body})
+    assert why in found.value.message
+
+
+@pytest.mark.parametrize(("body", "why"), GENERATE_REFUSED + BOTH_REFUSED)
+def test_what_a_prompt_cannot_be(body, why):
+    with pytest.raises(RequestError) as found:
+        generate(**{"prompt": "Hi", **body})
+    assert why in found.value.message
+
+
+def test_unknown_fields_are_ignored_as_in_ollama():
+    assert chat(messages=HI, user="me", metadata={}) == chat(messages=HI)

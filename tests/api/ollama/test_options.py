@@ -1,0 +1,89 @@
+"""Every option is honoured, known to change nothing, or refused by name."""
+
+import pytest
+
+from bankml.api.ollama.options import IGNORED, NAMES, read_options
+from bankml.errors import RequestError
+from bankml.sampling.fields import float32
+
+CLIENTS = {
+    "numa", "num_ctx", "num_batch", "num_gpu", "main_gpu", "low_vram", "f16_kv", "logits_all", "vocab_only", "use_mmap",
+    "use_mlock", "embedding_only", "num_thread", "num_keep", "seed", "num_predict", "top_k", "top_p", "tfs_z",
+    "typical_p", "repeat_last_n", "temperature", "repeat_penalty", "presence_penalty", "frequency_penalty", "mirostat",
+    "mirostat_tau", "mirostat_eta", "penalize_newline", "stop",
+}  # fmt: skip
+"""What Ollama's clients know."""
+
+
+def test_each_option_becomes_the_field_it_is():
+    given = {
+        "temperature": 0.5, "top_k": 3, "top_p": 0.9, "min_p": 0, "typical_p": 1.0, "min_keep": 1, "seed": 7,
+        "repeat_last_n": 0, "repeat_penalty": 1.1, "presence_penalty": -1, "frequency_penalty": 0.5, "num_predict": 9,
+        "num_ctx": 512, "stop": ["a", "b"],
+    }  # fmt: skip
+    assert set(given) == set(NAMES)
+    options = read_options(given)
+    assert options.num_ctx == 512
+    expected = {name: value for name, value in given.items() if name not in ("num_predict", "num_ctx")}
+    as_read = {name: float32(value) if isinstance(value, float) else value for name, value in expected.items()}
+    assert options.fields == as_read | {"max_tokens": 9}
+
+
+def test_numbers_are_read_as_on_v1():
+    """A fraction given for a whole number is cut off, a float is rounded to 32 bits."""
+    assert read_options({"top_k": 5.9, "temperature": 0.7}).fields == {"top_k": 5, "temperature": float32(0.7)}
+    with pytest.raises(RequestError) as found:
+        read_options({"repeat_last_n": -1})
+    assert found.value.message == "Field 'repeat_last_n': Value must be between 0 <= value <= 2147483647, but got -1"
+
+
+def test_every_option_of_the_clients_is_honoured_ignored_or_refused():
+    refused = set()
+    for name in CLIENTS:
+        try:
+            read_options({name: ["x"] if name == "stop" else 1})
+        except RequestError as error:
+            assert f"Field 'options.{name}'" in error.message, "an option that is honoured may be 1"
+            refused.add(name)
+    unsupported = {"embedding_only", "tfs_z", "mirostat", "mirostat_tau", "mirostat_eta", "penalize_newline"}
+    assert refused == unsupported
+    assert CLIENTS - unsupported <= {*NAMES, *IGNORED}
+
+
+@pytest.mark.parametrize("name", ["mirostat", "temprature", "", "Temperature", "num_ctx ", "x" * 500])
+def test_an_unknown_option_is_named_even_when_it_is_null(name):
+    for value in (1, None):
+        with pytest.raises(RequestError, match=rf"Field 'options\.{name[:80]}': there is no such option here") as found:
+            read_options({"temperature": 0, name: value})
+        assert len(found.value.message) < 400
+
+
+def test_null_is_the_same_as_nothing():
+    assert read_options(dict.fromkeys(NAMES)) == read_options({})
+
+
+@pytest.mark.parametrize(("given", "limit"), [(-1, -1), (-2, -1), (-1000, -1), (0, 0), (5, 5), (5.0, 5)])
+def test_a_negative_number_to_predict_is_no_limit(given, limit):
+    assert read_options({"num_predict": given}).fields == {"max_tokens": limit}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("temperature", "hot"), ("temperature", True), ("top_k", 2**40), ("seed", -2), ("seed", 2**32), ("num_ctx", 0),
+        ("num_ctx", -1), ("num_predict", "x"), ("min_keep", -1), ("repeat_last_n", -1), ("stop", 5), ("stop", ""),
+        ("stop", [""]), ("stop", [1]), ("stop", {}), ("top_p", 1e300),
+    ],
+)  # fmt: skip
+def test_a_value_that_cannot_be_is_refused_by_the_options_name(name, value):
+    with pytest.raises(RequestError, match=rf"Field '(options\.)?{name}"):
+        read_options({name: value})
+
+
+@pytest.mark.parametrize(("stop", "read"), [("a", ["a"]), (["a", "b"], ["a", "b"]), ([], [])])
+def test_stop_strings(stop, read):
+    assert read_options({"stop": stop}).fields == {"stop": read}
+
+
+def test_what_is_ignored_may_be_anything():
+    assert read_options({name: "whatever" for name in IGNORED}) == read_options({})

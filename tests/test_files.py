@@ -1,0 +1,78 @@
+"""Files that appear whole or not at all, also after a process was killed while it made one."""
+
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from bankml.files import replacing, workshop
+
+MAKING = """
+import sys, time
+from pathlib import Path
+from bankml.files import replacing, workshop
+folder = Path(sys.argv[1])
+with workshop(folder, ".making-") as made, replacing(folder / "out.gguf") as out, open(made / "x", "w"):
+    out.write(b"half")
+    out.flush()
+    print("making", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.fixture
+def killed(tmp_path):
+    """A folder in which a process is making a file and a folder; and the function that kills it."""
+    with subprocess.Popen([sys.executable, "-c", MAKING, str(tmp_path)], stdout=subprocess.PIPE) as child:
+        assert child.stdout.readline() == b"making\n"
+
+        def kill():
+            child.send_signal(signal.SIGKILL)
+            child.wait()
+
+        yield tmp_path, kill
+        kill()
+
+
+def make_again(folder):
+    with workshop(folder, ".making-"), replacing(folder / "out.gguf") as out:
+        out.write(b"whole")
+
+
+def test_what_a_killed_process_left_is_removed_by_the_next_that_makes_the_same(killed):
+    folder, kill = killed
+    bystanders = {".out.gguf.notours.part", ".other.gguf.0123456789abcdef.part", ".making-too-long-a-name", "in.gguf"}
+    for name in bystanders:
+        (folder / name).write_bytes(b"")
+    make_again(folder)
+    assert len(list(folder.iterdir())) == len(bystanders) + 3  # ours is there; the other is still being made
+    kill()
+    make_again(folder)
+    assert {path.name for path in folder.iterdir()} == {*bystanders, "out.gguf"}
+    assert (folder / "out.gguf").read_bytes() == b"whole"
+
+
+def test_nothing_is_left_of_a_block_that_fails(tmp_path):
+    with pytest.raises(KeyError), workshop(tmp_path, ".making-") as made, replacing(tmp_path / "out") as out:
+        out.write(b"half")
+        (made / "x").mkdir()
+        raise KeyError
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_many_make_the_same_at_once(tmp_path):
+    code = f"""
+import sys
+from pathlib import Path
+from bankml.files import replacing, workshop
+folder = Path({str(tmp_path)!r})
+for _ in range(200):
+    with workshop(folder, ".making-") as made, replacing(folder / "out") as out:
+        (made / "x").write_bytes(b"x")
+        out.write(b"whole")
+"""
+    children = [subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True) for _ in range(3)]
+    errors = [child.communicate(timeout=60)[1] for child in children]
+    assert errors == [""] * 3
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
