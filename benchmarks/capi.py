@@ -5,7 +5,8 @@
 Opening is measured in fresh processes, in turn with hashing the same file as opening does it; the file is in the page
 cache for both. The target: at most 0.5 s above hashing. Two handles, each with one thread of its own, answer at the
 same time, in turn with one alone; printed is how many tokens both make in the time in which one makes its own. The
-target: 1.6 times as many on two cores. Both mean something only while nothing else wants the cores.
+target: 1.6 times as many on two cores. Both mean something only while nothing else wants the cores: on a busy machine,
+`chrt -r 10 python -m benchmarks.capi …` keeps the others waiting for half a minute.
 
 --memcheck runs tests/capi/programs/rounds.c under valgrind for 10 and for 50 rounds, which takes minutes.
 """

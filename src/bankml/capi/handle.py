@@ -8,14 +8,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from enum import IntEnum
 
-from bankml.api.answering import Generation, Prepared, Receipt, answer
-from bankml.api.chat import chat_generation
+from bankml.api.answering import Generation, Prepared, Receipt, Writer, answer
+from bankml.api.chat import chat_generation, wire_writer
 from bankml.api.chat_request import chat_request, read_body
-from bankml.api.ending import stop_word_tokens
 from bankml.api.exchange import JSON, Headers
 from bankml.api.json_out import written
 from bankml.api.logprobs import Logprobs
-from bankml.api.openai import Head, WholeWriter
+from bankml.api.openai import Head
 from bankml.capi.front import reason_of, where
 from bankml.engine.completion import Step
 from bankml.errors import BankmlError, ContextExceeded, ModelChanged, RequestError
@@ -94,10 +93,8 @@ class Handle:
         def prepare(resident: Resident, loading: float) -> Prepared:
             generation = chat_generation(chat, resident)
             tally = Tally(resident.provenance, request, arrived)
-            logprobs, pieces = Logprobs(resident.tokens.piece, tally), generation.pieces
-            whole = WholeWriter(
-                Head(reference.name), reply, logprobs, lambda last: stop_word_tokens(last, pieces, resident.tokens)
-            )
+            logprobs = Logprobs(resident.tokens.piece, tally)
+            whole = wire_writer(chat, Head(reference.name), resident, reply, logprobs, generation)
             writer = PieceWriter(whole, piece)
             return Prepared(writer.cut(generation), tally, writer)
 
@@ -118,7 +115,7 @@ class PieceWriter:
     Joined, the pieces are the object's content.
     """
 
-    def __init__(self, whole: WholeWriter, piece: Piece) -> None:
+    def __init__(self, whole: Writer, piece: Piece) -> None:
         self._whole = whole
         self._piece = piece
         self._prefill = ""
