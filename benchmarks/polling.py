@@ -1,13 +1,13 @@
-"""What polling costs the decode rate: /bankml/usage, /bankml/metrics and /metrics, each asked for ten times a second.
+"""What polling costs the decode rate: /bankml/usage and /bankml/metrics, each asked for ten times a second.
 
-    python -m benchmarks.polling MODEL.gguf [--rounds 10] [--tokens 128] [--threads N] [--per-second 10]
+    python -m benchmarks.polling MODEL.gguf [--rounds 20] [--tokens 64] [--threads N] [--per-second 10]
 
-Server, poller and this client are three processes. Rounds alternate between left alone and polled, so that a busy
-machine disturbs both alike; each round is one answer of so many tokens, and its rate is the server's own
-(`timings.predicted_per_second`). Printed are the medians and the ratio of polled to alone, round by round; the target
-is at most 1 % lost. A busy machine moves rates by more than that, so what the server itself spends on the polling is
-printed too, as the part of a core it uses while it is polled and asked nothing else. MODEL.gguf.FORK.json must be
-beside it.
+Server, poller and this client are three processes; the poller is stopped and continued by signals, so that rounds
+differ in nothing else. A round is one answer of so many tokens left alone and one while polled, in turning order, so
+that a busy machine disturbs both alike; a rate is the server's own (`timings.predicted_per_second`). Printed are the
+medians, the median of the rounds' ratios with its quartiles, and, because other programs move rates by more than the
+1 % that is the target, what the polling takes of one core: the server's processor time while it is polled and asked
+nothing else. MODEL.gguf.FORK.json must be beside it.
 """
 
 import argparse
@@ -15,15 +15,16 @@ import http.client
 import json
 import os
 import re
+import signal
 import socket
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-PATHS = ("/bankml/usage", "/bankml/metrics", "/metrics")
+PATHS = ("/bankml/usage", "/bankml/metrics")
 POLLER = """
 import http.client, sys, threading, time
 port, pause = int(sys.argv[1]), 1 / float(sys.argv[2])
@@ -71,16 +72,21 @@ def serving(model: str, threads: int | None) -> Iterator[int]:
 
 
 @contextmanager
-def polled(port: int, per_second: float) -> Iterator[None]:
-    """A process that asks for each of PATHS so often, each over a connection of its own."""
+def poller(port: int, per_second: float) -> Iterator[Callable[[bool], None]]:
+    """A process that asks for each of PATHS so often, each over a connection of its own; whether it does can be set."""
     words = [sys.executable, "-c", POLLER, str(port), str(per_second), *PATHS]
-    poller = subprocess.Popen(words, stdin=subprocess.PIPE)
+    process = subprocess.Popen(words, stdin=subprocess.PIPE)
+
+    def poll(on: bool) -> None:
+        process.send_signal(signal.SIGCONT if on else signal.SIGSTOP)
+        time.sleep(0.3)  # what is under way is over, or the first is
+
     try:
-        time.sleep(0.5)  # it is up, and the first look has loaded what looking needs
-        yield
+        time.sleep(2.0)  # it is up, and the first look has loaded what looking needs
+        yield poll
     finally:
-        poller.kill()
-        poller.communicate()
+        process.kill()
+        process.communicate()
 
 
 def rate(client: http.client.HTTPConnection, tokens: int) -> float:
@@ -112,26 +118,26 @@ def share_of_a_core(client: http.client.HTTPConnection, seconds: float = 5.0) ->
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model")
-    parser.add_argument("--rounds", type=int, default=10)
-    parser.add_argument("--tokens", type=int, default=128)
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--tokens", type=int, default=64)
     parser.add_argument("--threads", type=int)
     parser.add_argument("--per-second", type=float, default=10)
     options = parser.parse_args()
-    alone, under = [], []
-    with serving(options.model, options.threads) as port:
+    rates: dict[bool, list[float]] = {False: [], True: []}
+    with serving(options.model, options.threads) as port, poller(port, options.per_second) as poll:
         client = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
-        with polled(port, options.per_second):
-            rate(client, 16)
-            polling = share_of_a_core(client)
-        for _ in range(options.rounds):
-            alone.append(rate(client, options.tokens))
-            with polled(port, options.per_second):
-                under.append(rate(client, options.tokens))
-    ratios = [one / other for one, other in zip(under, alone, strict=True)]
+        rate(client, 16)
+        taken = share_of_a_core(client)
+        for number in range(options.rounds):
+            for polled in (False, True) if number % 2 else (True, False):
+                poll(polled)
+                rates[polled].append(rate(client, options.tokens))
+    ratios = [under / alone for alone, under in zip(rates[False], rates[True], strict=True)]
+    low, middle, high = statistics.quantiles(ratios, n=4)
     print(
-        f"{os.path.basename(options.model)}: alone {statistics.median(alone):.1f} tokens/s,"
-        f" polled {statistics.median(under):.1f}; ratio {statistics.median(ratios):.4f}"
-        f" (best of each {max(under) / max(alone):.4f}); polling takes {polling:.1%} of a core"
+        f"{os.path.basename(options.model)}: alone {statistics.median(rates[False]):.1f} tokens/s,"
+        f" polled {statistics.median(rates[True]):.1f}; ratio {middle:.3f} (quartiles {low:.3f} to {high:.3f});"
+        f" polling takes {taken:.1%} of a core"
     )
 
 
