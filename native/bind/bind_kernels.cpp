@@ -1,4 +1,4 @@
-// The arithmetic for model/: a pool, matrices, and coarse operations on float32 arrays. Every operation releases the GIL.
+// The arithmetic for model/: a pool, matrices, and coarse operations on float32 arrays. What takes long releases the GIL.
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
@@ -6,6 +6,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -37,6 +38,20 @@ using Tokens = nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::de
 const auto x_ = nb::arg("x").noconvert(), y_ = nb::arg("y").noconvert(), weight_ = nb::arg("weight").noconvert();
 
 using NoGil = nb::call_guard<nb::gil_scoped_release>;
+
+// Lets the GIL go for several rows. One row of the small operations takes no longer than to hand the GIL over and, when two
+// models answer at once, to get it back.
+class NoGilForRows {
+  public:
+    explicit NoGilForRows(std::size_t rows) {
+        if (rows > 1) {
+            released_.emplace();
+        }
+    }
+
+  private:
+    std::optional<nb::gil_scoped_release> released_;
+};
 
 void require(bool true_of_shapes, const char *message) {
     if (!true_of_shapes) {
@@ -114,6 +129,7 @@ class Embedding {
 void norm(Pool &pool, const Rows &x, const ConstVector &weight, float eps, const Rows &y, std::size_t first, std::size_t heads) {
     const std::size_t n = x.shape(0), width = weight.shape(0), ld = x.shape(1);
     require(y.shape(0) == n && y.shape(1) == ld && first + heads * width <= ld, "a norm's rows do not fit its weight");
+    const NoGilForRows released(n);
     const Kernels &kernel = kernels();
     const auto row = [&](std::size_t i, std::size_t) {
         for (std::size_t h = 0; h < heads; ++h) {
@@ -127,6 +143,7 @@ void norm(Pool &pool, const Rows &x, const ConstVector &weight, float eps, const
 void gated(Pool &pool, const Rows &gate_up, const Rows &y) {
     const std::size_t n = gate_up.shape(0), width = y.shape(1);
     require(y.shape(0) == n && gate_up.shape(1) == 2 * width, "gate and up are not twice as wide as the output");
+    const NoGilForRows released(n);
     pool.run(n, [&](std::size_t i, std::size_t) {
         const float *gate = gate_up.data() + i * 2 * width;
         kernels().swiglu(width, gate, gate + width, y.data() + i * width);
@@ -165,20 +182,22 @@ void bind_operations(nb::module_ &m) {
     m.def("rms_norm", [](Pool &pool, const Rows &x, const ConstVector &weight, float eps, const Rows &y) {
         require(x.shape(1) == weight.shape(0), "a norm's rows are not as wide as its weight");
         norm(pool, x, weight, eps, y, 0, 1);
-    }, nb::arg("pool"), x_, weight_, nb::arg("eps"), y_, NoGil());
+    }, nb::arg("pool"), x_, weight_, nb::arg("eps"), y_);
     m.def("rms_norm_heads", [](Pool &pool, const Rows &x, const ConstVector &weight, float eps, std::size_t first, std::size_t heads) {
         norm(pool, x, weight, eps, x, first, heads);
-    }, nb::arg("pool"), x_, weight_, nb::arg("eps"), nb::arg("first"), nb::arg("heads"), NoGil());
-    m.def("swiglu", &gated, nb::arg("pool"), nb::arg("gate_up").noconvert(), y_, NoGil());
+    }, nb::arg("pool"), x_, weight_, nb::arg("eps"), nb::arg("first"), nb::arg("heads"));
+    m.def("swiglu", &gated, nb::arg("pool"), nb::arg("gate_up").noconvert(), y_);
     m.def("rope_table", [](const RopeShape &shape, std::size_t first, const Rows &table) {
         require(table.shape(1) == shape.rotated, "a RoPE table is as wide as the rotated part of a head");
+        const NoGilForRows released(table.shape(0));
         rope_table(shape, first, table.shape(0), table.data());
-    }, nb::arg("shape"), nb::arg("first"), nb::arg("table").noconvert(), NoGil());
+    }, nb::arg("shape"), nb::arg("first"), nb::arg("table").noconvert());
     m.def("rope_rotate", [](Pool &pool, const Rows &table, bool neox, std::size_t heads, std::size_t head_size, const Rows &x) {
         require(table.shape(0) == x.shape(0) && table.shape(1) <= head_size && heads * head_size <= x.shape(1),
                 "a RoPE table does not fit the rows it turns");
+        const NoGilForRows released(x.shape(0));
         rope_rotate(pool, table.data(), table.shape(1), neox, x.shape(0), heads, head_size, x.data(), x.shape(1));
-    }, nb::arg("pool"), nb::arg("table").noconvert(), nb::arg("neox"), nb::arg("heads"), nb::arg("head_size"), x_, NoGil());
+    }, nb::arg("pool"), nb::arg("table").noconvert(), nb::arg("neox"), nb::arg("heads"), nb::arg("head_size"), x_);
     m.def("attend", &attend_layer, nb::arg("pool"), nb::arg("shape"), nb::arg("qkv").noconvert(), nb::arg("position"),
           nb::arg("k").noconvert(), nb::arg("v").noconvert(), nb::arg("out").noconvert(), NoGil());
     // The same name: the cache's dtype, uint16 or uint8, says of which type it is.

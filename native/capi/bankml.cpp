@@ -20,6 +20,8 @@ namespace {
 
 constexpr const char *kEnvironment[] = {"BANKML_THREADS", "BANKML_LLAMA_THREADS", "BANKML_CACHE_TYPE",
                                         "BANKML_CACHE_RAM"};
+constexpr const char *kInterrupted = "interrupted";
+
 char *copy(std::string_view text) {
     char *made = static_cast<char *>(std::malloc(text.size() + 1));
     if (made == nullptr) return nullptr;
@@ -61,7 +63,7 @@ bankml_t *open(const char *model_path, const char *fork_json_path, std::uint32_t
             py.Py_IncRef(opened->python);
             return opened;
         }
-        if (module) why = raised();
+        if (module) why = interrupted() ? kInterrupted : raised();
     }
     reason = "error: " + why;
     const HostsTurn turn;
@@ -109,6 +111,7 @@ Answered chat(const bankml_t &h, const char *request, Callback callback) {
     const Owned answer = callback.call == nullptr ? call(method, body)
                          : capsule                ? call(method, body, callable(piece_method, capsule.get()))
                                                   : Owned(nullptr);
+    if (!answer && interrupted()) return {BANKML_E_ENGINE, false, kInterrupted};
     std::string_view json;
     if (!answer || !view(py.PyTuple_GetItem(answer.get(), 1), json)) return {BANKML_E_PANIC, false, raised()};
     return {int(py.PyLong_AsLong(py.PyTuple_GetItem(answer.get(), 0))), true, std::string(json)};

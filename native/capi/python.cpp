@@ -148,6 +148,13 @@ std::string raised() {
     return found;
 }
 
+bool interrupted() {
+    if (!py.PyErr_ExceptionMatches(*py.PyExc_KeyboardInterrupt)) return false;
+    py.PyErr_Clear();
+    py.PyErr_SetInterrupt();
+    return true;
+}
+
 Owned front(std::string &why) {
     const Manners manners;  // what is imported may have none
     Owned module = import(kFront);

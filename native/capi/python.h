@@ -1,4 +1,4 @@
-// Python, found and started: its functions by name, looked up at run time.
+// Python, found and started: its functions, and one exception, by name, looked up at run time.
 //
 // Nothing is linked to libpython. It is loaded when the first model opens, globally, for the packages' own modules look for
 // it there; a program that embeds Python already has it, and the one it has is used.
@@ -32,6 +32,9 @@ namespace bankml::capi {
     X(PyErr_Fetch)                                                                                                       \
     X(PyErr_NormalizeException)                                                                                          \
     X(PyErr_Clear)                                                                                                       \
+    X(PyErr_ExceptionMatches)                                                                                            \
+    X(PyErr_SetInterrupt)                                                                                                \
+    X(PyExc_KeyboardInterrupt)                                                                                           \
     X(PyBytes_FromStringAndSize)                                                                                         \
     X(PyBytes_AsStringAndSize)                                                                                           \
     X(PyUnicode_DecodeFSDefault)                                                                                         \
@@ -133,6 +136,10 @@ bool view(PyObject *object, std::string_view &bytes);
 
 // What was raised, as text; nothing is raised any more.
 std::string raised();
+
+// Whether what was raised is the Ctrl-C of a program that embeds Python. It is no more, and raised again for that program
+// when the call has returned.
+bool interrupted();
 
 // The module `bankml.capi.front`, its packages found and its log joined to ours; false, and `why`, when it cannot be had.
 Owned front(std::string &why);

@@ -1,4 +1,4 @@
-"""The examples in C++, Go and Python, built as their first lines say and run against a real model."""
+"""The examples in C, C++, Go and Python, built as their first lines say and run against a real model."""
 
 import hashlib
 import os
@@ -28,6 +28,12 @@ def capi(option: str) -> list[str]:
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
     return tiny_model(tmp_path_factory.mktemp("model"), n_layer=1)
+
+
+def c(folder):
+    strict = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+    run(program("cc"), *strict, EXAMPLES / "chat.c", *capi("--cflags"), *capi("--libs"), "-o", folder / "chat")
+    return [folder / "chat"], ENVIRONMENT
 
 
 def cpp(folder):
@@ -60,7 +66,7 @@ def ctypes(_):
     return [sys.executable, EXAMPLES / "chat_ctypes.py"], {**ENVIRONMENT, "PATH": f"{BIN}:{ENVIRONMENT['PATH']}"}
 
 
-@pytest.fixture(scope="module", params=[cpp, go, ctypes], ids=["C++", "Go", "ctypes"])
+@pytest.fixture(scope="module", params=[c, cpp, go, ctypes], ids=["C", "C++", "Go", "ctypes"])
 def ask(request, tmp_path_factory):
     command, environment = request.param(tmp_path_factory.mktemp("example"))
 

@@ -6,6 +6,7 @@ import sys
 import sysconfig
 from pathlib import Path
 
+import cffi
 import pytest
 
 from bankml import __version__
@@ -26,7 +27,6 @@ def test_the_header_compiles_without_a_warning(standard, tmp_path):
 
 
 def test_cffi_reads_the_header_and_calls_the_library():
-    cffi = pytest.importorskip("cffi")
     plain = ["-DBANKML_API=", "-DBANKML_PRINTF(text,first)="]
     text = run(program("cc"), "-E", "-P", *plain, "-D_STDINT_H", "-D__need_size_t", HEADER).stdout.decode()
     ffi = cffi.FFI()
@@ -99,3 +99,33 @@ def test_a_library_that_has_lost_its_package_says_so(compiled, bytes_model, tmp_
     done = start(compiled("answers"), bytes_model.path, bytes_model.fork_path, 0, 0, LD_PRELOAD=str(copied))
     assert done.returncode == 2
     assert done.stdout == f"error: there is no bankml package around {copied}: link with $(bankml capi --libs)\n"
+
+
+def test_no_variable_of_python_has_a_say(compiled, bytes_model, tmp_path):
+    (tmp_path / "bankml.py").write_text("raise SystemExit('the wrong bankml')")
+    wrong = {"PYTHONHOME": "/nowhere", "PYTHONPATH": str(tmp_path), "VIRTUAL_ENV": "/nowhere", "PATH": "/nowhere"}
+    done = start(compiled("answers"), bytes_model.path, bytes_model.fork_path, 0, 0, **wrong)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+INTERRUPTED = """
+import ctypes, os, signal, sys, threading
+library = ctypes.CDLL(sys.argv[1])
+library.bankml_open.restype = ctypes.c_void_p
+handle = library.bankml_open(sys.argv[2].encode(), sys.argv[3].encode(), 8192, None)
+request = b'{"messages": [{"role": "user", "content": "a"}], "ignore_eos": true, "logit_bias": [[256, false]]}'
+result = ctypes.c_char_p()
+threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    library.bankml_chat(ctypes.c_void_p(handle), request, None, None, ctypes.byref(result))
+    for _ in range(100): pass
+except KeyboardInterrupt:
+    print("KeyboardInterrupt", result.value.decode())
+"""
+
+
+def test_ctrl_c_of_a_python_program_is_its_own(bytes_model):
+    """It ends the answer, and is raised where the program called, after the call."""
+    library = options("--prefix")[0] + "/lib/libbankml.so"
+    done = start(Path(sys.executable), "-c", INTERRUPTED, library, bytes_model.path, bytes_model.fork_path)
+    assert done.stdout == 'KeyboardInterrupt {"error": {"code": -4, "message": "interrupted"}}\n', done.stderr

@@ -1,8 +1,11 @@
-"""What libbankml calls. Nothing here raises but `attach`: a reason, or a code and a result, come back instead."""
+"""What libbankml calls. Only `attach` raises, and Ctrl-C: a reason, or a code and a result, come back instead."""
 
 import logging
+import threading
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from bankml import __version__
@@ -32,6 +35,8 @@ def open_handle(model_path: str, fork_path: str, n_ctx: int, variables: Sequence
     try:
         environment = dict(zip(variables[::2], variables[1::2], strict=True))
         return _opened(model_path, fork_path, n_ctx or DEFAULT_CONTEXT, environment), b""
+    except KeyboardInterrupt:  # of a Python program that called: libbankml has it raised there
+        raise
     except BaseException as error:
         reason = reason_of(error)
         log.error("%s", reason)
@@ -40,15 +45,33 @@ def open_handle(model_path: str, fork_path: str, n_ctx: int, variables: Sequence
 
 def _opened(model_path: str, fork_path: str, n_ctx: int, environment: dict[str, str]) -> "Handle":
     from bankml.gate.verify import verify
-    from bankml.library.load import open_library, require_played
+    from bankml.model.plan import plan
 
-    verified = verify(model_path, fork_path, require=require_played)
+    with _imported_meanwhile("bankml.capi.handle"):
+        verified = verify(model_path, fork_path, require=plan)
 
     from bankml.capi.handle import Handle
+    from bankml.library.load import open_library
 
     library = open_library(verified, n_ctx, environment=environment)
     log.info("verified: %s: guard %s, sha256 %s as pinned", verified.name, verified.verdict.kind, verified.sha256)
     return Handle(library)
+
+
+@contextmanager
+def _imported_meanwhile(module: str) -> Iterator[None]:
+    """Has a thread of its own import a module for the `with` block, which hashes: hashing needs no interpreter."""
+
+    def load() -> None:
+        with suppress(Exception):  # whoever needs it imports it again, and is told
+            import_module(module)
+
+    thread = threading.Thread(target=load, name="bankml-import", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
 
 
 def reason_of(error: BaseException) -> str:
@@ -59,8 +82,6 @@ def reason_of(error: BaseException) -> str:
         return "error: out of memory"
     if isinstance(error, OSError):
         return f"error: {one_line(str(error))}"
-    if isinstance(error, KeyboardInterrupt):
-        return "error: interrupted"
     return f"error: a mistake in bankml itself: {one_line(repr(error))}\n{where(error)}"
 
 

@@ -1,8 +1,8 @@
 """One handle of the C API: a model with one slot, answered from by the code that answers `/v1/chat/completions`."""
 
-import _thread
 import gc
 import logging
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -53,7 +53,7 @@ class Handle:
 
     def chat(self, request: bytes, piece: Piece | None = None) -> tuple[int, bytes]:
         """Answers the body of a chat request: a Code and the object that is the answer, or says what was wrong."""
-        arrived, asker = time.monotonic(), _thread.get_ident()
+        arrived, asker = time.monotonic(), threading.get_ident()
         if asker in self._askers:
             return _refused(Code.ARG, "the handle is answering this very thread, which asks from within the callback")
         self._askers.add(asker)
@@ -79,9 +79,8 @@ class Handle:
         except (BankmlError, OSError, MemoryError) as error:
             log.error("%s", reason_of(error))
             return _refused(Code.ENGINE, reason_of(error))
-        except KeyboardInterrupt:
-            _thread.interrupt_main()  # for the Python program that called: its own signal, told when this has returned
-            return _refused(Code.ENGINE, "interrupted")
+        except KeyboardInterrupt:  # of a Python program that called: libbankml has it raised there
+            raise
         except BaseException as error:
             log.error("%s\n%s", type(error).__name__, where(error))
             return _refused(Code.PANIC, "a mistake in bankml itself; its log says where")

@@ -1,0 +1,82 @@
+"""What can go wrong below a handle, as codes: whatever is raised, nothing of it leaves."""
+
+import json
+import logging
+
+import pytest
+
+from bankml.capi.front import open_handle, reason_of
+from bankml.capi.handle import Handle
+from bankml.capi.log import SinkHandler
+from bankml.errors import EngineFailed, FileProblem, ModelChanged, NotSupported, Refused, Truncated
+
+REQUEST = b'{"messages": [{"role": "user", "content": "a"}]}'
+
+
+class Failing:
+    """A library whose model cannot be asked."""
+
+    def __init__(self, error):
+        self.error = error
+
+    def resolve(self, name):
+        raise self.error
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        (NotSupported("Field 'tools': no"), -2, "Field 'tools': no"),
+        (ModelChanged("m.gguf changed"), -3, "m.gguf changed"),
+        (EngineFailed("it is gone"), -4, "error: it is gone"),
+        (FileProblem("m.gguf: no such file"), -4, "error: m.gguf: no such file"),
+        (MemoryError(), -4, "error: out of memory"),
+        (OSError(5, "Input/output error"), -4, "error: [Errno 5] Input/output error"),
+        (SystemExit(3), -5, "a mistake in bankml itself; its log says where"),
+        (RecursionError("secret"), -5, "a mistake in bankml itself; its log says where"),
+        (GeneratorExit(), -5, "a mistake in bankml itself; its log says where"),
+    ],
+)
+def test_what_is_raised_becomes_a_code(caplog, error, code, message):
+    assert Handle(Failing(error)).chat(REQUEST)[0] == code
+    got, result = Handle(Failing(error)).chat(REQUEST)
+    assert (got, json.loads(result)) == (code, {"error": {"code": code, "message": message}})
+    assert "secret" not in caplog.text
+
+
+def test_an_error_ends_no_handle():
+    handle = Handle(Failing(SystemExit(0)))
+    assert [handle.chat(REQUEST)[0] for _ in range(3)] == [-5, -5, -5]
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (Refused("X.gguf has no record"), "refuse: X.gguf has no record"),
+        (Truncated("X.gguf: cut", 100), "need_more: X.gguf: cut"),
+        (FileProblem("a\nb\x1b: not there"), "error: a\\nb\\x1b: not there"),
+        (MemoryError(), "error: out of memory"),
+    ],
+)
+def test_reasons_are_the_command_lines(error, said):
+    assert reason_of(error) == said
+
+
+def test_a_name_that_is_no_utf8_comes_back_as_it_came():
+    handle, reason = open_handle("/nowhere/\udcff.gguf", "/nowhere/FORK.json", 0, [])
+    assert handle is None and reason.startswith(b"error: ")
+
+
+def test_the_log_has_one_way_out_and_its_levels():
+    said = []
+    package = logging.getLogger("bankml")
+    before, level = list(package.handlers), package.level
+    try:
+        for _ in range(2):
+            SinkHandler.install(lambda level, message: said.append((level, message)))
+        for number in (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR, logging.CRITICAL):
+            logging.getLogger("bankml.any").log(number, "é %d", number)
+    finally:
+        package.handlers[:] = before
+        package.setLevel(level)
+    assert said == [(2, "é 20".encode()), (1, "é 30".encode()), (0, "é 40".encode()), (0, "é 50".encode())]
