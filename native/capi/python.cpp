@@ -16,9 +16,10 @@ namespace {
 
 constexpr const char *kFront = "bankml.capi.front";
 
-std::mutex starting;  // of the two that follow; whoever holds it never waits for the GIL
+std::mutex starting;  // of the three that follow; whoever holds it never waits for the GIL
 Python functions;
 bool known = false;
+std::string broken;  // why Python did not start; it cannot be tried twice
 
 bool look_up(void *library, std::string &why) {
 #define BANKML_LOOK_UP(name)                                                                                             \
@@ -117,8 +118,13 @@ bool start_python(std::string &why) {
         known = true;
     }
     if (py.Py_IsInitialized()) return true;
-    const Manners manners;
-    return (!home.packages.empty() || find_home(home, why)) && start(home, why);
+    if (broken.empty()) {
+        const Manners manners;
+        if (home.packages.empty() && !find_home(home, why)) return false;
+        if (start(home, broken)) return true;
+    }
+    why = broken;
+    return false;
 }
 
 bool python_runs(std::string &why) {

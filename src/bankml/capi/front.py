@@ -45,10 +45,10 @@ def open_handle(model_path: str, fork_path: str, n_ctx: int, variables: Sequence
 
 def _opened(model_path: str, fork_path: str, n_ctx: int, environment: dict[str, str]) -> "Handle":
     from bankml.gate.verify import verify
-    from bankml.model.plan import plan
+    from bankml.library.played import require_played
 
     with _imported_meanwhile("bankml.capi.handle"):
-        verified = verify(model_path, fork_path, require=plan)
+        verified = verify(model_path, fork_path, require=require_played)
 
     from bankml.capi.handle import Handle
     from bankml.library.load import open_library

@@ -22,7 +22,8 @@ from bankml.cli.stdin import MOST_BYTES, read_bytes, request_or_text_in
 from bankml.cli.verified import fork_of, verified_model
 from bankml.engine.completion import Step
 from bankml.errors import UsageError
-from bankml.library.load import open_library, require_played
+from bankml.library.load import open_library
+from bankml.library.played import require_played
 from bankml.library.resident import Resident
 
 SAMPLING = ("temperature", "top_k", "top_p", "min_p", "seed")

@@ -45,7 +45,7 @@ def _serve(arguments: Namespace, file: str, fork: str, listen: Address, engine: 
     """Verifies, says what is served and how to ask, and serves until a signal ends it."""
     registry, keep_alive = _registry(arguments.registry), _keep_alive(arguments.keep_alive)
 
-    from bankml.library.load import require_played
+    from bankml.library.played import require_played
 
     verified = verified_model(file, fork, require_played)
 

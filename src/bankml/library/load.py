@@ -12,16 +12,15 @@ from bankml.engine.parts import TokenSampler
 from bankml.engine.prompt_cache import prompt_cache
 from bankml.errors import Refused, RequestError, named
 from bankml.gate.verify import Verified, verify
-from bankml.gguf.header import Header
 from bankml.grammar.constraint import Constraint, constraint
 from bankml.grammar.matcher import Grammar, Matcher, VocabularyTree, vocabulary_tree
 from bankml.grammar.sampler import GrammarSampler
+from bankml.library.played import require_played, template_source
 from bankml.library.reference import Source
 from bankml.library.registry import Registry
 from bankml.library.residency import Library, Names
 from bankml.library.resident import Resident
 from bankml.model.model import Model
-from bankml.model.plan import plan
 from bankml.receipt.receipt import Provenance
 from bankml.sampling.chain import Sampler
 from bankml.sampling.lexicon import Lexicon
@@ -34,24 +33,6 @@ from bankml.text.tokenizer import Tokenizer
 
 NOT_IN_PROPS = ("logit_bias", "dry_sequence_breakers")
 """What llama-server leaves out where it lists the defaults of a request."""
-
-NOT_PLAYED = "bankML's native forward pass does not play it"
-
-
-def require_played(header: Header) -> None:
-    """Raises Refused, naming the key or tensor, where the header alone shows that the model is not played.
-
-    What `load` finds later is the vocabulary's: reading one takes too long to be done twice.
-    """
-    plan(header)
-    _template(header)
-
-
-def _template(header: Header) -> str:
-    source = header.metadata.get("tokenizer.chat_template")
-    if not isinstance(source, str):
-        raise Refused(f"{NOT_PLAYED}: tokenizer.chat_template is missing, or is no text")
-    return source
 
 
 def load(
@@ -75,8 +56,8 @@ def _load(
     verified: Verified, n_ctx: int, threads: int | None, source: Source, environment: Mapping[str, str]
 ) -> Resident:
     tokenizer = Tokenizer.from_header(verified.header)
-    template_source = _template(verified.header)
-    template = ChatTemplate(template_source, tokenizer.bos_text, tokenizer.eos_text)
+    source_of_template = template_source(verified.header)
+    template = ChatTemplate(source_of_template, tokenizer.bos_text, tokenizer.eos_text)
     defaults = model_defaults(verified.header.metadata)
     lexicon = Lexicon(
         tokenizer.n_vocab,
@@ -93,7 +74,7 @@ def _load(
         verified=verified,
         provenance=Provenance(ENGINE, verified.sha256, verified.verdict.kind),
         tokens=tokenizer,
-        template=template_source,
+        template=source_of_template,
         bos=tokenizer.bos_text,
         eos=tokenizer.eos_text,
         prompt=lambda body: template.prompt(conversation(body)),

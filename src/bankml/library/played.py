@@ -1,0 +1,24 @@
+"""Whether a model is played, as far as its header says. Asked before the file is hashed: nothing large is imported."""
+
+from bankml.errors import Refused
+from bankml.gguf.header import Header
+from bankml.model.plan import plan
+
+NOT_PLAYED = "bankML's native forward pass does not play it"
+
+
+def require_played(header: Header) -> None:
+    """Raises Refused, naming the key or tensor, where the header alone shows that the model is not played.
+
+    What loading finds later is the vocabulary's: reading one takes too long to be done twice.
+    """
+    plan(header)
+    template_source(header)
+
+
+def template_source(header: Header) -> str:
+    """The model's chat template. Raises Refused where there is none."""
+    source = header.metadata.get("tokenizer.chat_template")
+    if not isinstance(source, str):
+        raise Refused(f"{NOT_PLAYED}: tokenizer.chat_template is missing, or is no text")
+    return source
