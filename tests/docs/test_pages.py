@@ -72,6 +72,13 @@ def test_every_command_is_in_the_table(page):
     assert told == set(KNOWN)
 
 
+@pytest.mark.parametrize("name", KNOWN)
+def test_every_option_is_on_the_page(name):
+    page = (DOCS / "command-line.md").read_text()
+    options = [action.option_strings for action in KNOWN[name]._actions if action.option_strings]
+    assert [each for each in options if not any(re.search(f"{one}(?![a-z-])", page) for one in each)] == []
+
+
 class Links(HTMLParser):
     """Everything that a page loads or leads to, and the places in it that can be led to."""
 
