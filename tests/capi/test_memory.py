@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,33 @@ def test_fifty_rounds_leave_nothing_that_grows(compiled, bytes_model):
         pytest.skip("this C library does not count what it gives away")
     assert bytes_model.identity.size > 20 * GROWTH
     assert fifty - ten < 40 * GROWTH
+
+
+BLOCKS = """
+import gc, sys
+from bankml import __version__
+from bankml.capi.front import attach, open_handle
+attach(__version__, lambda level, message: None)
+request = b'{"messages": [{"role": "user", "content": "a b"}], "max_tokens": 6, "json_schema": {}, "logprobs": true}'
+def rounds(n):
+    for _ in range(n):
+        assert open_handle(sys.argv[1], sys.argv[1], 256, [])[0] is None
+        handle, _ = open_handle(sys.argv[1], sys.argv[2], 256, ["BANKML_THREADS", "1"])
+        assert handle.chat(b"{}")[0] == -2 and handle.chat(request, lambda piece: len(piece) > 1)[0] == 0
+        handle.close()
+    gc.collect()
+    sys._clear_type_cache()
+    return sys.getallocatedblocks()
+first, second = rounds(10), rounds(20)
+print(second - first)
+"""
+
+
+def test_no_object_of_python_stays(bytes_model):
+    """Without that cache, which the interpreter can be told to empty, not a block is left of twenty rounds."""
+    done = start(Path(sys.executable), "-c", BLOCKS, bytes_model.path, bytes_model.fork_path)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) < 20
 
 
 def test_memcheck_finds_nothing(compiled, bytes_model):
