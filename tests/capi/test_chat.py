@@ -155,8 +155,9 @@ def test_every_code(compiled, words_model, tmp_path):
     record(path, fork)
     done = start(compiled("codes"), path, fork, f"touch -d 2001-01-01 '{path}'")
     assert done.returncode == 0, done.stdout + done.stderr
-    first, *lines = done.stdout.splitlines()
+    first, second, *lines = done.stdout.splitlines()
     assert first == "error: model_path and fork_json_path must both be given"
+    assert second == "error: BANKML_CACHE_TYPE must be f16 or q8_0, not 'q9'"
     codes = [int(line.split(" ", 1)[0]) for line in lines]
     results = [json.loads(line.split(" ", 1)[1]) for line in lines]
     assert codes == [-1, -1, -1, -2, -2, -2, -2, -2, 0, -3]
@@ -166,6 +167,17 @@ def test_every_code(compiled, words_model, tmp_path):
             assert result["error"]["code"] == code
     assert results[8]["model"] == "changing" and results[8]["usage"]["completion_tokens"] <= 3
     assert results[9]["error"]["message"] == "changing.gguf changed since it was verified"
+
+
+@pytest.mark.parametrize(("asked", "given"), [(0, 4096), (1, 256), (300, 512), (1 << 24, 8192)])
+def test_contexts_are_serves(compiled, bytes_model, tmp_path, asked, given):
+    """4096 when none is asked for, whole steps of 256, and no more than the model was trained on."""
+    request = json.dumps({"messages": [{"role": "user", "content": "a" * 9000}]}).encode()
+    ((code, _, result),) = through_c(
+        compiled("answers"), bytes_model.path, bytes_model.fork_path, [request], tmp_path, asked
+    )
+    error = json.loads(result)["error"]
+    assert code == -2 and error["n_ctx"] == given and error["n_prompt_tokens"] > 9000
 
 
 def q8_0(folder):

@@ -1,5 +1,6 @@
 /* codes MODEL FORK CHANGE: every code that a host can bring about, with its result; CHANGE is a command that changes the
  * model file. NULL where NULL is allowed. */
+#define _POSIX_C_SOURCE 200809L
 #include <bankml.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,11 @@ int main(int argc, char **argv) {
     bankml_free(reason);
     bankml_t *model = bankml_open(argv[1], argv[2], 0, NULL);
     if (model == NULL) return 2;
+    setenv("BANKML_CACHE_TYPE", "q9", 1); /* Python has started, and has its own idea of the environment */
+    if (bankml_open(argv[1], argv[2], 0, &reason) != NULL) abort();
+    printf("%s\n", reason);
+    bankml_free(reason);
+    unsetenv("BANKML_CACHE_TYPE");
     told(NULL, "{}");
     told(model, NULL);
     told(model, "{\"messages\": \"\xff\"}");
