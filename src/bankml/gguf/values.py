@@ -13,6 +13,7 @@
 from array import array
 from collections.abc import Iterator, Sequence
 from enum import IntEnum
+from itertools import pairwise
 from typing import TypeAlias, overload
 
 
@@ -50,6 +51,10 @@ FORMATS = {
 }
 
 
+LENGTH_BYTES = 8
+"""Before each string of an array stands its length, an u64."""
+
+
 class StringArray(Sequence[bytes]):
     """The strings of one array, each as the bytes that stand in the file.
 
@@ -59,7 +64,8 @@ class StringArray(Sequence[bytes]):
     __slots__ = ("_source", "_starts")
 
     def __init__(self, source: bytes | bytearray, starts: "array[int]") -> None:
-        """`starts`: where each string's bytes begin in `source`; its length is the u64 before them."""
+        """`starts`: where each string's bytes begin in `source`; its length is the u64 before them. They
+        stand one after the other."""
         self._source = source
         self._starts = starts
 
@@ -76,7 +82,13 @@ class StringArray(Sequence[bytes]):
         return self._cut(self._starts[index])
 
     def __iter__(self) -> Iterator[bytes]:
-        return map(self._cut, self._starts)
+        """All of them, sooner than one by one: each ends where the length of the next one stands."""
+        if not self._starts:
+            return
+        source = bytes(self._source)
+        for start, following in pairwise(self._starts):
+            yield source[start : following - LENGTH_BYTES]
+        yield self._cut(self._starts[-1])
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -91,7 +103,7 @@ class StringArray(Sequence[bytes]):
         return f"StringArray of {len(self)}"
 
     def _cut(self, start: int) -> bytes:
-        length = int.from_bytes(self._source[start - 8 : start], "little")
+        length = int.from_bytes(self._source[start - LENGTH_BYTES : start], "little")
         return bytes(self._source[start : start + length])
 
 

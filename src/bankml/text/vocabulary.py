@@ -190,7 +190,10 @@ def _strings(metadata: Mapping[str, Any], key: str) -> list[str]:
         raise Refused(f"{PREFIX}{key} is not an array of strings")
     if key == "tokens" and not values:
         raise Refused(f"{PREFIX}{key} is empty")
-    return [_decoded(value, key) for value in values]
+    try:
+        return [value.decode() for value in values]
+    except (AttributeError, UnicodeDecodeError):  # some value is no bytes, or no UTF-8: which, is looked up
+        return [_decoded(value, key) for value in values]
 
 
 def _attributes(metadata: Mapping[str, Any], tokens: Sequence[str]) -> bytes:
