@@ -185,3 +185,12 @@ def test_an_option_without_effect_is_refused(house, monkeypatch, capfd, option, 
 def test_a_zero_is_given_too(house, capfd, option):
     assert main(["serve", "m.gguf", "--upstream", "127.0.0.1:7", option, "0"]) == 1
     assert f"{option} has no effect" in capfd.readouterr().err
+
+
+def test_what_a_registry_cannot_name_is_told(house, tmp_path, capfd):
+    forks = tmp_path / "forks"
+    forks.mkdir()
+    (forks / "bad.FORK.json").write_text("{")
+    assert main(["serve", "m.gguf", "--native", "--registry", str(forks)]) == 0
+    told = [line for line in capfd.readouterr().err.splitlines() if line.startswith("passed over: ")]
+    assert len(told) == 1 and told[0].startswith("passed over: bad.FORK.json: ") and "not JSON" in told[0]

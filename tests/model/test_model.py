@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bankml.errors import ModelChanged, UsageError
-from bankml.model.context import CONTEXT_STEP, context_size
+from bankml.model.limits import CONTEXT_STEP, context_size
 from bankml.model.model import Model
 from tests.tiny_model import tiny_model
 
@@ -93,7 +93,7 @@ def test_a_file_that_changed_is_not_opened(tmp_path):
 @pytest.mark.parametrize("value", ["0", "-1", "two", "1025", "1.5", "²"])
 def test_environment_that_makes_no_sense(verified, monkeypatch, name, value):
     monkeypatch.setenv(name, value)
-    with pytest.raises(UsageError, match=f"{name} must be a whole number from 1 to 1024"):
+    with pytest.raises(UsageError, match=f"{name} must be a whole number from 1 to 256"):
         Model.open(verified, 512)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from bankml import __version__
 from bankml.capi.log import Say, SinkHandler
 from bankml.errors import PREFIXES, BankmlError, FileProblem, one_line
-from bankml.model.context import DEFAULT_CONTEXT
+from bankml.model.limits import DEFAULT_CONTEXT
 
 if TYPE_CHECKING:
     from bankml.capi.handle import Handle

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 
 from bankml.errors import UsageError
-from bankml.model.context import DEFAULT_CONTEXT, MAX_CONTEXT
+from bankml.model.limits import DEFAULT_CONTEXT, MAX_CONTEXT, MAX_THREADS
 
 TYPE_CHECKING = False
 """What type checkers take for True; the module that has it takes longer to load than this one."""
@@ -20,7 +20,6 @@ UPSTREAM = "127.0.0.1:18092"
 *READ, LAST_READ = "F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q1_0", "Q2_0"
 """The types of matrices that `convert` reads, as `gguf.dequantize` has them; it would have to be loaded to be asked."""
 
-MAX_THREADS = 256
 MAX_TOKENS = (1 << 31) - 1
 MAX_PID = (1 << 31) - 1
 

@@ -10,13 +10,12 @@ from bankml.cli.parser import UPSTREAM
 from bankml.cli.proxy import check_options
 from bankml.cli.verified import fork_of, verified_model
 from bankml.errors import RequestError, UsageError
-from bankml.model.context import DEFAULT_CONTEXT, MAX_CONTEXT
+from bankml.model.limits import DEFAULT_CONTEXT, MAX_CONTEXT, MAX_THREADS
 
 if TYPE_CHECKING:
     from bankml.gate.verify import Verified
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-MAX_THREADS = 1024
 EXAMPLE = '{"messages":[{"role":"user","content":"Say hello."}],"max_tokens":32}'
 
 Address = tuple[str, int]
@@ -64,6 +63,8 @@ def _serve(arguments: Namespace, file: str, fork: str, listen: Address, engine: 
             keep_alive=keep_alive,
         )
 
+    if registry is not None:
+        _tell_problems(registry, verified)
     measured = Measured(application, [Watched("gateway", os.getpid())])
     code: int = run(
         measured,
@@ -84,6 +85,15 @@ def _registry(given: str | None) -> str | None:
     if given is not None and not os.path.isdir(given):
         raise UsageError(f"--registry {given} is not a folder")
     return given
+
+
+def _tell_problems(registry: str, verified: "Verified") -> None:
+    """A line for everything in the registry's folder that cannot be asked for."""
+    from bankml.library.reference import Source
+    from bankml.library.registry import Registry
+
+    for problem in Registry(registry, Source.of(verified)).problems():
+        note(f"passed over: {problem.file}: {problem.reason}")
 
 
 def _keep_alive(given: str | None) -> float:

@@ -9,9 +9,9 @@ import numpy.typing as npt
 from bankml import _native
 from bankml.errors import UsageError
 from bankml.gate.verify import Verified
-from bankml.model.context import MAX_CONTEXT, context_cells, context_size
 from bankml.model.decoder import MICRO_BATCH, Decoder, Graph
 from bankml.model.kv_cache import CacheType, KVCache, State, asked_type
+from bankml.model.limits import MAX_CONTEXT, MAX_THREADS, context_cells, context_size
 from bankml.model.llama import Llama
 from bankml.model.plan import Plan, plan
 from bankml.model.qwen3 import Qwen3
@@ -20,7 +20,7 @@ from bankml.model.weights import Weights
 DEFAULT_LLAMA_THREADS = 3
 
 
-def environment_count(environment: Mapping[str, str], name: str, default: int, most: int = 1024) -> int:
+def environment_count(environment: Mapping[str, str], name: str, default: int, most: int = MAX_THREADS) -> int:
     """A positive whole number from the environment. Raises UsageError, naming the variable."""
     text = environment.get(name)
     if text is None or text == "":

@@ -1,4 +1,7 @@
-"""How many tokens a context has: what may be asked for, and what is made of it."""
+"""How many threads and how much context may be asked for, and what is made of a context that is."""
+
+MAX_THREADS = 256
+"""More only wait for each other."""
 
 DEFAULT_CONTEXT = 4096
 MAX_CONTEXT = 1 << 24
