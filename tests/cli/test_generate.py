@@ -92,7 +92,6 @@ def test_text_messages_and_request_are_one_question(run, model, asked):
         json.dumps({"messages": MESSAGES, "stream": True, "temperature": None}),
     ):
         assert run(stdin.encode(), model, "--max", 24)[:2] == (0, greedy)
-    assert run(b'["h\xc3\xa9"] is no list of messages', model, "--max", 2)[0] == 0
 
 
 def test_it_is_told_as_it_comes_in_whole_characters(run, model):
@@ -131,16 +130,25 @@ def test_mistakes_are_one_line_and_exit_1(run, model):
         (b"hi", ("--seed", "1"), "--seed says how to sample"),
         (b"hi", ("--sample", "--top-p", "nan"), "--top-p nan is no finite number"),
         (b"hi", ("--sample", "--temp", "x"), "argument --temp: invalid float value: 'x'"),
+        (b"hi", ("--sample", "--temp", "-1"), "--temp -1.0 is out of range: 0 or more"),
+        (b"hi", ("--sample", "--top-p", "1.5"), "--top-p 1.5 is out of range: 0 to 1"),
+        (b"hi", ("--sample", "--min-p", "-0.1"), "--min-p -0.1 is out of range: 0 to 1"),
+        (b"hi", ("--sample", "--top-k", "-1"), "--top-k -1 is out of range: 0 to 2147483647"),
+        (b"hi", ("--sample", "--seed", "-2"), "--seed -2 is out of range: -1 to 4294967295"),
+        (b"hi", ("--sample", "--seed", "4294967296"), "--seed 4294967296 is out of range"),
         (b"hi", ("--max", "0"), "argument --max: 0 is out of range: 1 to 2147483647"),
         (b"hi", ("--max", "x"), "argument --max: invalid whole number value: 'x'"),
         (b"hi", ("--ctx", "0"), "argument --ctx: 0 is out of range"),
         (b"hi", ("--threads", "257"), "argument --threads: 257 is out of range: 1 to 256"),
         (b"hi", ("--fork", "nowhere.json"), "cannot read nowhere.json: no such file"),
-        (b" " * ((16 << 20) + 1), (), "stdin is longer than the 16777216 bytes that a request may have"),
+        (b" " * ((16 << 20) + 1), (), "stdin is longer than 16777216 bytes, the most that are read"),
         (b"", (), "there is nothing on stdin"),
         (b" \n", (), "there is nothing on stdin"),
         (b"\xef\xbb\xbf[]", (), "stdin begins with a byte order mark"),
         (b"\xff", (), "the text on stdin is not UTF-8 (byte 0)"),
+        (b"{broken json", (), "not JSON: Expecting property name"),
+        (b"[INST] hi", (), "(what begins with [ or { is read as JSON)"),
+        (b'["a"]', (), "messages must contain 'content'"),
         (b'[{"role": "user"', (), "stdin is no list of messages and no chat request: the body is not JSON"),
         (b"{}", (), "'messages' is required"),
         (b"[]", (), "'messages' is empty"),
@@ -158,6 +166,9 @@ def test_nothing_is_generated_that_is_not_verified(run, model, tmp_path, monkeyp
     other.write_bytes(Path(model).read_bytes())
     code, out, _, err = run(b"hi", other)
     assert (code, out) == (1, "") and f"there is no {other}.FORK.json beside the model" in err
+    mistyped = tmp_path / "tinny.gguf"
+    for words in ((), ("--fork", "F")):
+        assert run(b"hi", mistyped, *words)[::3] == (1, f"error: cannot read {mistyped}: no such file or directory\n")
     fork = tmp_path / "F"
     record(model, fork)
     other.write_bytes(other.read_bytes()[:-1] + b"\x01")

@@ -10,7 +10,7 @@ import pytest
 
 from bankml.cli import main
 from bankml.cli.parser import build_parser
-from bankml.errors import Refused
+from bankml.errors import Refused, UsageError
 from tests.attacks.build import ARCH, gguf, tensor
 from tests.tiny_model import tiny_model
 
@@ -49,8 +49,13 @@ def house(tmp_path, monkeypatch, good, hex64):
         ready(None)
         return 0
 
+    def require_free(*addresses):
+        if ("127.0.0.1", 1) in addresses:
+            raise UsageError("cannot listen at 127.0.0.1:1: address already in use")
+
     routes, server = ModuleType("routes"), ModuleType("server")
     routes.build_application, server.serve = build_application, serve
+    server.require_free = require_free
     monkeypatch.setitem(sys.modules, "bankml.api.routes", routes)
     monkeypatch.setitem(sys.modules, "bankml.gateway.server", server)
     return told
@@ -62,7 +67,10 @@ def test_a_verified_file_is_served(house, hex64, capfd):
     lines = err.splitlines()
     assert out == "" and len(lines) == 3
     assert lines[0] == f"verified: m.gguf: guard play, sha256 {hex64} as pinned"
-    assert lines[1] == "listening: http://127.0.0.1:18093 (llama-server's endpoints: http://127.0.0.1:18092)"
+    assert lines[1] == (
+        "listening: http://127.0.0.1:18093 (page: http://127.0.0.1:18093/bankml/ui;"
+        " llama-server's endpoints: http://127.0.0.1:18092)"
+    )
     assert lines[2].startswith(
         "ask: curl -s http://127.0.0.1:18093/v1/chat/completions -H 'Content-Type: application/json'"
     )
@@ -122,6 +130,25 @@ def test_the_registry_and_how_long_models_stay(house, monkeypatch, words, regist
 def test_what_they_cannot_be_is_told_before_the_file_is_hashed(house, capfd, words, error):
     assert main(["serve", "m.gguf", "--native", *words]) == 1
     assert capfd.readouterr().err.startswith(f"error: {error}") and house == {}
+
+
+@pytest.mark.parametrize("words", [["--native"], ["--spawn", "/bin/true"], ["--native", "--upstream", "127.0.0.1:1"]])
+def test_an_address_that_is_taken_is_told_before_the_file_is_hashed(house, tmp_path, monkeypatch, capfd, words):
+    monkeypatch.setattr("bankml.cli.serve.verified_model", lambda *_: pytest.fail("hashed"))
+    monkeypatch.setattr("bankml.library.demo.prepare", lambda *_: pytest.fail("fetched"))
+    taken = [] if "--upstream" in words else ["--listen", "127.0.0.1:1"]
+    assert main(["serve", "m.gguf", *words, *taken]) == 1
+    assert capfd.readouterr().err == "error: cannot listen at 127.0.0.1:1: address already in use\n" and house == {}
+    assert main(["demo", *(words[1:] if "--upstream" in words else taken)]) == 1
+
+
+def test_the_demo_has_a_registry_too(house, tmp_path, monkeypatch):
+    ready = tmp_path / "m.gguf", tmp_path / "m.gguf.FORK.json"
+    monkeypatch.setattr("bankml.library.demo.prepare", lambda *_: ready)
+    assert main(["demo", "--registry", ".", "--keep-alive", "1h"]) == 0
+    assert (house["registry"], house["keep_alive"]) == (".", 3600)
+    assert main(["demo"]) == 0
+    assert (house["registry"], house["keep_alive"]) == (None, 300)
 
 
 def test_a_slot_folder_that_is_none_is_told_before_the_file_is_hashed(house, capfd):

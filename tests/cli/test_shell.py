@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from bankml import __version__
 from bankml.cli import main
 from bankml.cli.parser import LAST_READ, READ, build_parser
 from bankml.gguf.dequantize import READERS
@@ -40,6 +41,15 @@ def test_help_has_one_example_that_can_be_parsed(name, capsys):
     assert arguments.function == name.replace("-", "_")
 
 
+@pytest.mark.parametrize("words", [["version"], ["--version"], ["--version", "guard"]])
+def test_the_version_is_told_either_way(words, capfd):
+    try:
+        assert main(words) == 0
+    except SystemExit as end:
+        assert end.code == 0
+    assert capfd.readouterr() == (f"bankml {__version__}\n", "")
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_an_unknown_option_is_exit_1_and_one_line(name, capfd):
     assert main([name, "--no-such-option"]) == 1
@@ -62,6 +72,8 @@ def test_an_unknown_option_is_exit_1_and_one_line(name, capfd):
         ("tokenize", "nowhere"),
         ("chat-template", "nowhere"),
         ("serve", "nowhere", "--fork", "F", "--native"),
+        ("serve", "nowhere", "--native"),
+        ("serve", "nowhere", "--spawn", "llama-server"),
     ],
 )
 def test_a_missing_file_is_exit_1_and_named(words, capfd, tmp_path, monkeypatch):

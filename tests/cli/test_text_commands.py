@@ -2,6 +2,8 @@
 
 import io
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -59,6 +61,16 @@ def test_tokenize(run, tmp_path):
     assert code == 0 and json.loads(out) == [ord("c"), 256, *b"<end>"]
     assert run(b"\xff", "tokenize", model) == (1, "", "error: the text on stdin is not UTF-8 (byte 0)\n")
     assert run(b"", "tokenize", model) == (0, "[]\n", "")
+
+
+def test_what_never_ends_is_not_read_for_ever(tmp_path):
+    model = write_model(tmp_path / "m.gguf")
+    for command in ("tokenize", "chat-template"):
+        with open("/dev/zero", "rb") as zeros:
+            words = [sys.executable, "-m", "bankml", command, str(model)]
+            ran = subprocess.run(words, stdin=zeros, capture_output=True, text=True, check=False)
+        assert (ran.returncode, ran.stdout) == (1, "")
+        assert ran.stderr == "error: stdin is longer than 16777216 bytes, the most that are read\n"
 
 
 def test_chat_template(run, tmp_path):

@@ -11,7 +11,7 @@ import time
 import pytest
 
 from bankml.errors import UsageError
-from bankml.gateway.server import serve
+from bankml.gateway.server import require_free, serve
 
 PROGRAM = textwrap.dedent("""
     import atexit, sys, time
@@ -144,6 +144,9 @@ def test_a_port_in_use_is_one_sentence():
         port = taken.getsockname()[1]
         with pytest.raises(UsageError, match=rf"cannot listen at 127.0.0.1:{port}: Address already in use"):
             serve(Nobody(), ("127.0.0.1", 0), ("127.0.0.1", port))
+        with pytest.raises(UsageError, match=rf"cannot listen at localhost:{port}: Address already in use"):
+            require_free(("127.0.0.1", 0), ("localhost", port))
+    require_free(("127.0.0.1", port))
 
 
 @pytest.mark.parametrize("port", [-1, 65536])

@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(argv: Sequence[str] | None) -> int:
     words = sys.argv[1:] if argv is None else list(argv)
-    if words == ["version"]:
+    if words in (["version"], ["--version"]):
         from bankml.cli.version import version
 
         return version()

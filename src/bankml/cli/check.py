@@ -4,11 +4,14 @@ import os
 from argparse import Namespace
 
 from bankml.cli.output import file_bar, say
-from bankml.cli.stdin import read_bytes
+from bankml.cli.stdin import MOST_BYTES, bounded, read_bytes
 from bankml.errors import Refused, UsageError
 from bankml.files import problem
 
 STDIN = "-"
+
+MOST_OF_ANSWER = 16 * MOST_BYTES
+"""Bytes of an answer: one with a thousand probabilities a token is larger than any request."""
 
 
 def check(arguments: Namespace) -> int:
@@ -16,7 +19,7 @@ def check(arguments: Namespace) -> int:
 
     if arguments.request == arguments.answer == STDIN:
         raise UsageError("only one of the two can come from stdin")
-    request, answer = _read(arguments.request), _read(arguments.answer)
+    request, answer = _read(arguments.request, MOST_BYTES), _read(arguments.answer, MOST_OF_ANSWER)
     checked = compare(request, answer)
     problems = list(checked.problems)
     if checked.receipt is not None and arguments.model is not None:
@@ -30,12 +33,12 @@ def check(arguments: Namespace) -> int:
     return 0
 
 
-def _read(path: str) -> bytes:
+def _read(path: str, most: int) -> bytes:
     if path == STDIN:
-        return read_bytes()
+        return read_bytes(most)
     try:
         with open(path, "rb") as file:
-            return file.read()
+            return bounded(file, path, most)
     except OSError as error:
         raise problem("read", path, error) from error
 

@@ -18,16 +18,27 @@ from bankml.api.exchange import JSON, Headers, Request
 from bankml.api.logprobs import Logprobs
 from bankml.api.openai import Head
 from bankml.cli.output import write
-from bankml.cli.stdin import MOST_BYTES, read_bytes, request_or_text_in
+from bankml.cli.stdin import read_bytes, request_or_text_in
 from bankml.cli.verified import fork_of, verified_model
 from bankml.engine.completion import Step
 from bankml.errors import UsageError
 from bankml.library.load import open_library
 from bankml.library.played import require_played
 from bankml.library.resident import Resident
+from bankml.sampling.fields import INT32_MAX
+from bankml.sampling.parameters import RANDOM_SEED
 
-SAMPLING = ("temperature", "top_k", "top_p", "min_p", "seed")
-"""A request's fields that have an option of their own."""
+SAMPLING: Mapping[str, tuple[float, float]] = {
+    "temperature": (0, math.inf),
+    "top_k": (0, INT32_MAX),
+    "top_p": (0, 1),
+    "min_p": (0, 1),
+    "seed": (-1, RANDOM_SEED),
+}
+"""A request's fields that have an option of their own, with the range of each.
+
+A request's value outside is moved into it, as llama-server does (a seed refused); what a person typed is refused.
+"""
 
 ROUTE = "/v1/chat/completions"
 
@@ -36,7 +47,7 @@ def generate(arguments: Namespace) -> int:
     """Everything that can be wrong with the request is found before a file is opened."""
     options = _sampling_options(arguments)
     fork = fork_of(arguments.file, arguments.fork)
-    raw = read_bytes(MOST_BYTES)
+    raw = read_bytes()
     arrived = time.monotonic()
     chat = chat_request(_fields(request_or_text_in(raw), arguments, options))
     verified = verified_model(arguments.file, fork, require_played)
@@ -58,6 +69,10 @@ def _sampling_options(arguments: Namespace) -> dict[str, object]:
             raise UsageError(f"{option} says how to sample: give --sample with it")
         if not math.isfinite(value):
             raise UsageError(f"{option} {value} is no finite number")
+        low, high = SAMPLING[name]
+        if not low <= value <= high:
+            range_ = f"{low} to {high}" if math.isfinite(high) else f"{low} or more"
+            raise UsageError(f"{option} {value} is out of range: {range_}")
     return given
 
 

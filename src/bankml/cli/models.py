@@ -4,7 +4,7 @@ import json
 from argparse import Namespace
 
 from bankml.cli.output import about, file_bar, say, write
-from bankml.cli.stdin import MOST_BYTES, read_bytes, request_in, text_in
+from bankml.cli.stdin import read_bytes, request_in, text_in
 from bankml.errors import Refused, RequestError, UsageError
 
 TEMPLATE_KEY = "tokenizer.chat_template"
@@ -52,7 +52,7 @@ def chat_template(arguments: Namespace) -> int:
             raise Refused(f"{TEMPLATE_KEY} is {'missing' if source is None else describe(source)}: no chat template")
         template = ChatTemplate(source, tokenizer.bos_text, tokenizer.eos_text)
     try:
-        prompt = template.prompt(conversation(request_in(read_bytes(MOST_BYTES)))).text
+        prompt = template.prompt(conversation(request_in(read_bytes()))).text
     except RequestError as error:
         raise UsageError(error.message) from error
     write(prompt.encode())

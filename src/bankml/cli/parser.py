@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Callable
 
+from bankml import __version__
 from bankml.errors import UsageError
 from bankml.model.limits import DEFAULT_CONTEXT, MAX_CONTEXT, MAX_THREADS
 
@@ -59,6 +60,7 @@ def build_parser() -> Parser:
         allow_abbrev=False,
         formatter_class=Formatter,
     )
+    parser.add_argument("--version", action="version", version=f"bankml {__version__}", help="print the version")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=Parser)
 
     def command(name: str, module: str, help_: str, example: str) -> Parser:
@@ -224,19 +226,7 @@ def _serve_commands(command: Command) -> None:
     serve.add_argument("--spawn", metavar="LLAMA_SERVER", help="start this llama-server and answer from it")
     serve.add_argument("--spec-ngram", action="store_true", help="with --spawn: draft from the text's own n-grams")
     serve.add_argument("--slot-dir", metavar="DIR", help="the folder of saved slots")
-    serve.add_argument(
-        "--registry",
-        metavar="DIR",
-        nargs="?",
-        const="",
-        help="with --native: every model pinned in DIR may be asked for by name (default DIR: $BANKML_FORKS, else"
-        " ~/.local/share/bankml/forks)",
-    )
-    serve.add_argument(
-        "--keep-alive",
-        metavar="TIME",
-        help="with --native: how long a model stays after an answer of Ollama's API: 90s, 1h, -1 for good (5m)",
-    )
+    _names(serve, "with --native: ")
     serve.add_argument("--engine-log", metavar="FILE", help="with --spawn: add what llama-server prints to FILE")
     _addresses(serve)
     serve.add_argument(
@@ -248,10 +238,27 @@ def _serve_commands(command: Command) -> None:
 
     demo = command("demo", "serve", "fetch a small model, verify it and serve it", "demo")
     demo.add_argument("--dir", metavar="DIR", help="where the model is kept (default: $XDG_DATA_HOME/bankml/demo)")
-    demo.set_defaults(slot_dir=None, registry=None, keep_alive=None)
+    demo.set_defaults(slot_dir=None)
     demo.add_argument("--no-serve", action="store_true", help="only make the model file ready")
+    _names(demo)
     _addresses(demo)
     demo.add_argument("--upstream", metavar="HOST:PORT", help=f"where llama-server's endpoints answer ({UPSTREAM})")
+
+
+def _names(parser: Parser, where: str = "") -> None:
+    parser.add_argument(
+        "--registry",
+        metavar="DIR",
+        nargs="?",
+        const="",
+        help=f"{where}every model pinned in DIR may be asked for by name (default DIR: $BANKML_FORKS, else"
+        " ~/.local/share/bankml/forks)",
+    )
+    parser.add_argument(
+        "--keep-alive",
+        metavar="TIME",
+        help=f"{where}how long a model stays after an answer of Ollama's API: 90s, 1h, -1 for good (5m)",
+    )
 
 
 def _addresses(parser: Parser) -> None:

@@ -25,6 +25,7 @@ def serve(arguments: Namespace) -> int:
     check_options(arguments)
     listen, engine = _checked(arguments)
     fork = fork_of(arguments.file, arguments.fork)
+    _require_free(listen, *([engine] if arguments.native else []))
     return (_serve if arguments.native else _serve_in_front)(arguments, arguments.file, fork, listen, engine)
 
 
@@ -32,6 +33,8 @@ def demo(arguments: Namespace) -> int:
     from bankml.library.demo import default_folder, prepare
 
     listen, engine = _checked(arguments)
+    if not arguments.no_serve:
+        _require_free(listen, engine)
     model, fork = prepare(arguments.dir or default_folder(), note, file_bar)
     if arguments.no_serve:
         verified_model(str(model), str(fork))
@@ -117,7 +120,8 @@ def _serve_in_front(arguments: Namespace, file: str, fork: str, listen: Address,
 def _announce(verified: "Verified", listen: Address, engine: Address) -> None:
     here = shown_address(listen)
     note(f"verified: {verified.name}: guard {verified.verdict.kind}, sha256 {verified.sha256} as pinned")
-    note(f"listening: http://{here} (llama-server's endpoints: http://{shown_address(engine)})")
+    others = f"page: http://{here}/bankml/ui; llama-server's endpoints: http://{shown_address(engine)}"
+    note(f"listening: http://{here} ({others})")
     note(f"ask: curl -s http://{here}/v1/chat/completions -H 'Content-Type: application/json' -d '{EXAMPLE}'")
 
 
@@ -135,6 +139,13 @@ def _checked(arguments: Namespace) -> tuple[Address, Address]:
     if _same(listen, engine):
         raise UsageError(f"--listen and --upstream are both {shown_address(engine)}: give them different ports")
     return listen, engine
+
+
+def _require_free(*addresses: Address) -> None:
+    """Told before the file is hashed, and an engine loads: that an address is taken."""
+    from bankml.gateway.server import require_free
+
+    require_free(*addresses)
 
 
 def _same(one: Address, other: Address) -> bool:

@@ -3,19 +3,22 @@
 import codecs
 import re
 import sys
+from typing import BinaryIO
 
 from bankml.cli.output import note
 from bankml.errors import RequestError, UsageError
 from bankml.files import problem
 
-JSON_BEGINS = re.compile(rb'\s*(?:\[\s*[{\]]|\{\s*["}])')
-"""How a list of messages or a request begins; text in brackets does not, and JSON that breaks off later does."""
+JSON_BEGINS = re.compile(rb"\s*[\[{]")
+"""How a list of messages or a request begins. A text that begins so is not told from broken JSON: it is refused."""
 
 MOST_BYTES = 16 << 20
-"""Of a request, as on the wire."""
+"""Of a request, as on the wire, and of a text."""
+
+_AT_ONCE = 1 << 20
 
 
-def read_bytes(most: int | None = None) -> bytes:
+def read_bytes(most: int = MOST_BYTES) -> bytes:
     """All of stdin. Whoever sits at a terminal is told that something is waited for.
 
     Raises FileProblem where it cannot be read, UsageError where it is longer than `most` bytes.
@@ -23,12 +26,19 @@ def read_bytes(most: int | None = None) -> bytes:
     if sys.stdin.isatty():
         note("reading from the terminal; Ctrl-D ends the text")
     try:
-        raw = sys.stdin.buffer.read(-1 if most is None else most + 1)
+        return bounded(sys.stdin.buffer, "stdin", most)
     except OSError as error:
         raise problem("read", "stdin", error) from error
-    if most is not None and len(raw) > most:
-        raise UsageError(f"stdin is longer than the {most} bytes that a request may have")
-    return raw
+
+
+def bounded(file: BinaryIO, name: str, most: int) -> bytes:
+    """All of `file`. Raises OSError, and UsageError, which calls it `name`, once there are more than `most` bytes."""
+    raw = bytearray()
+    while part := file.read(min(_AT_ONCE, most + 1 - len(raw))):
+        raw += part
+        if len(raw) > most:
+            raise UsageError(f"{name} is longer than {most} bytes, the most that are read")
+    return bytes(raw)
 
 
 def text_in(raw: bytes) -> str:
@@ -59,7 +69,10 @@ def request_or_text_in(raw: bytes) -> dict[str, object]:
     if raw.startswith(codecs.BOM_UTF8):
         raise UsageError("stdin begins with a byte order mark; send plain UTF-8 without one")
     if JSON_BEGINS.match(raw):
-        return request_in(raw)
+        try:
+            return request_in(raw)
+        except UsageError as error:
+            raise UsageError(f"{error.message} (what begins with [ or {{ is read as JSON)") from error
     text = text_in(raw)
     if not text.strip():
         raise UsageError("there is nothing on stdin: a text, a list of messages or a chat request is expected")

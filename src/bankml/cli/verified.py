@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from bankml.cli.output import file_bar
 from bankml.errors import UsageError
+from bankml.files import problem
 
 if TYPE_CHECKING:
     from bankml.gate.verify import Verified
@@ -13,7 +14,14 @@ if TYPE_CHECKING:
 
 
 def fork_of(file: str, fork: str | None) -> str:
-    """The file of records: `fork`, or the one beside the model. Raises UsageError where there is none."""
+    """The file of records: `fork`, or the one beside the model.
+
+    Raises FileProblem where there is no model `file`, UsageError where there is nothing beside it.
+    """
+    try:
+        os.stat(file)
+    except OSError as error:
+        raise problem("read", file, error) from error
     if fork is None:
         fork = f"{file}.FORK.json"
         if not os.path.lexists(fork):

@@ -126,6 +126,12 @@ async def _first_of(one: asyncio.Event, other: asyncio.Event, seconds: float) ->
         task.cancel()
 
 
+def require_free(*addresses: SocketName) -> None:
+    """Raises UsageError for the first address that `serve` could not listen at now: before long work, not after it."""
+    for address in addresses:
+        _listen(*address).close()
+
+
 def _listen(host: str, port: int) -> socket.socket:
     """A listening socket. Raises UsageError for a host that is not loopback and for an address that cannot be had."""
     literal = LISTENING_HOSTS.get(host)

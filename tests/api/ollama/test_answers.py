@@ -198,7 +198,7 @@ def test_the_api_is_on_the_gateway_address_alone():
         assert ask(toy_ollama()[0], path).status == 200
         assert ask(toy_ollama()[0], path, address="engine").status == 404
         assert ask(toy_ollama()[0], path, method="HEAD").status == 200
-    assert ask(toy_ollama()[0], "/").body == b"bankML is running\n"
+    assert ask(toy_ollama()[0], "/").body == b"bankML is running\nIts page: /bankml/ui\n"
     assert ask(toy_ollama()[0], "/api/blobs/sha256:00", method="HEAD").status == 404
     assert ask(toy_ollama()[0], "/api/chat").headers == {"Allow": "POST"}
 

@@ -15,7 +15,7 @@ Handler = Callable[[Library, Request, Reply], LogLine]
 Methods = Mapping[str, Handler]
 
 BLOBS = "/api/blobs/"
-RUNNING = b"bankML is running\n"
+RUNNING = b"bankML is running\nIts page: /bankml/ui\n"
 
 REFUSED = {
     "/api/embed": "embeddings are not computed here: bankML answers chats and completions",
