@@ -27,7 +27,9 @@ lint: develop
 	$(BIN)/mypy
 
 # The pages of docs/ as a site that needs nothing from elsewhere; a link that leads nowhere fails it.
-docs: develop
+docs: $(BIN)/python
+	$(BIN)/pip install -q "$$($(BIN)/python -c 'import tomllib; \
+	  print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["docs"])')"
 	$(BIN)/mkdocs build --strict
 	@echo "build/site/index.html"
 

@@ -129,3 +129,13 @@ def test_links_between_pages_lead_somewhere_in_the_sources_too():
     for page in PAGES:
         for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_no_table_breaks_a_word_on_a_phone(site, chromium):
+    with chromium.page() as page:
+        page.call("Emulation.setDeviceMetricsOverride", width=390, height=800, deviceScaleFactor=1, mobile=True)
+        for path in sorted(site.rglob("*.html")):
+            page.open(path.as_uri())
+            broken = "[...document.querySelectorAll('td code')].filter(one => one.getClientRects().length > 1)"
+            assert page.run(f"return {broken}.map(one => one.textContent)") == [], path.name
+            assert page.run("return document.documentElement.scrollWidth") <= 390, f"{path.name}: wider than the screen"

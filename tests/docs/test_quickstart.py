@@ -1,4 +1,5 @@
-"""The quick start and the page on receipts, run: each of their blocks, against a server of a model made here."""
+"""The quick start and the pages on receipts and models, run: each of their blocks, against a server of a model made
+here that lies where the demo's does and has its name."""
 
 import json
 import os
@@ -7,12 +8,13 @@ import shutil
 import socket
 import subprocess
 import sys
-import urllib.request
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
+from bankml.library.demo import MODEL
+from bankml.library.names import names
 from tests.tiny_model import tiny_model
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -32,12 +34,15 @@ def free_port():
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory):
-    """A folder with `model.gguf`, its record and a `bankml` on the path; and a server of it."""
+    """A home, and a server of the model in its demo's folder; in the home itself, `model.gguf` is the same model."""
     folder = tmp_path_factory.mktemp("quickstart")
     tiny_model(folder, n_layer=1)
-    (folder / "tiny.gguf").rename(folder / "model.gguf")
-    record = (folder / "tiny.gguf.FORK.json").read_text().replace("tiny.gguf", "model.gguf")
-    (folder / "model.gguf.FORK.json").write_text(record)
+    demo = folder / ".local" / "share" / "bankml" / "demo"
+    demo.mkdir(parents=True)
+    for target in (folder / "model.gguf", demo / MODEL):
+        shutil.copy(folder / "tiny.gguf", target)
+        record = (folder / "tiny.gguf.FORK.json").read_text().replace("tiny.gguf", target.name)
+        Path(f"{target}.FORK.json").write_text(record)
     (folder / "request.json").write_text(
         '{\n "messages": [{"role": "user", "content": "Say hello."}],\n "max_tokens": 8}\n'
     )
@@ -47,7 +52,8 @@ def house(tmp_path_factory):
     script.chmod(0o755)
     (folder / "bin" / "python").symlink_to(sys.executable)
     port, engine = free_port(), free_port()
-    words = ["serve", "model.gguf", "--native", "--listen", f"127.0.0.1:{port}", "--upstream", f"127.0.0.1:{engine}"]
+    words = ["serve", str(demo / MODEL), "--native", "--registry", str(demo)]
+    words += ["--listen", f"127.0.0.1:{port}", "--upstream", f"127.0.0.1:{engine}"]
     with subprocess.Popen([*BANKML, *words], cwd=folder, stderr=subprocess.PIPE, text=True) as server:
         try:
             said = [server.stderr.readline() for _ in range(3)]
@@ -67,14 +73,21 @@ def run(house):
         environment = {
             **os.environ,
             "PATH": f"{folder / 'bin'}:{os.environ['PATH']}",
-            "BANKML_FORKS": str(folder),
+            "HOME": str(folder),
         }
+        environment.pop("XDG_DATA_HOME", None)
         command = [*program, block]
         ran = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
         assert ran.returncode == 0, ran.stderr
         return ran.stdout
 
     return run_one
+
+
+def setting_out():
+    """What is typed first."""
+    (block,) = re.findall(r"```sh\n(.*?)```", (DOCS / "quickstart.md").read_text().split("\n## ")[0], re.S)
+    return block
 
 
 SHELL = ["bash", "-euo", "pipefail", "-c"]
@@ -95,18 +108,8 @@ def test_openai(run):
     assert re.search(r"^[0-9a-f]{64}$", run(PYTHON, block), re.M)
 
 
-def ollama_answers(port):
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/version") as answer:
-            return answer.status == 200
-    except OSError:
-        return False
-
-
 @needs_curl
-def test_ollama(run, house):
-    if not ollama_answers(house[1]):
-        pytest.skip("Ollama's API is not answered yet")
+def test_ollama(run):
     (over_the_wire,) = blocks("quickstart.md", "ollama", "sh")
     assert '"bankml_receipt"' in run(SHELL, over_the_wire).splitlines()[-1]
     if find_spec("ollama") is None:
@@ -120,14 +123,14 @@ def test_c(run, house):
     (program,) = blocks("quickstart.md", "C", "c")
     (house[0] / "app.c").write_text(program)
     (compiling,) = blocks("quickstart.md", "C", "sh")
-    answer = json.loads(run(SHELL, compiling + "./app").splitlines()[-1])
+    answer = json.loads(run(SHELL, setting_out() + compiling).splitlines()[-1])
     assert answer["bankml_receipt"]["guard"] == "play"
 
 
 @needs_curl
 def test_generate(run, house):
     (block,) = blocks("quickstart.md", "Without a server", "sh")
-    assert run(SHELL, block)
+    assert run(SHELL, setting_out() + block)
     (several,) = blocks("command-line.md", "generate", "sh")
     assert "the receipt fits" in run(SHELL, several)
 
@@ -143,9 +146,18 @@ def test_receipts(run, house):
 
 @needs_curl
 def test_a_derived_model(run, house):
-    (modelfile,) = blocks("models.md", "Derived models", "")
-    (house[0] / "Modelfile").write_text(modelfile.replace("FROM qwen", "FROM model"))
-    (block,) = blocks("models.md", "Derived models", "sh")
-    assert run(SHELL, block).startswith("brief is made of model: ")
-    layer = json.loads((house[0] / "brief.MODEL.json").read_text())["layer"]
+    modelfile = blocks("models.md", "Derived models", "")[0]
+    (house[0] / "Modelfile").write_text(modelfile)
+    making, serving = blocks("models.md", "Derived models", "sh")
+    assert run(SHELL, making).startswith("brief is made of smollm2-135m-instruct-f16: ")
+    registry = serving.split()[-1].replace("~", str(house[0]))
+    layer = json.loads((Path(registry) / "brief.MODEL.json").read_text())["layer"]
     assert (layer["stop"], layer["parameters"]) == (["END"], {"temperature": 0.2})
+    asked = blocks("quickstart.md", "curl", "sh")[0].replace('{"messages"', '{"model": "brief", "messages"')
+    assert json.loads(run(SHELL, asked))["model"] == "brief"
+
+
+def test_the_demo_has_these_names():
+    assert f"/demo/{MODEL}\n" in setting_out()
+    said = (DOCS / "quickstart.md").read_text()
+    assert names(MODEL)[0] == "smollm2-135m-instruct-f16" and said.count("`smollm2-135m-instruct-f16`") == 1
