@@ -44,17 +44,17 @@ def _serve(arguments: Namespace, file: str, fork: str, listen: Address, engine: 
     """Verifies, says what is served and how to ask, and serves until a signal ends it."""
     registry, keep_alive = _registry(arguments.registry), _keep_alive(arguments.keep_alive)
 
+    from bankml.engine.memory import keep_heaps_small
     from bankml.library.played import require_played
 
+    keep_heaps_small()
     verified = verified_model(file, fork, require_played)
 
     from bankml.api.measured import Measured
     from bankml.api.routes import build_application
-    from bankml.engine.memory import keep_heaps_small
     from bankml.gateway.server import serve as run
     from bankml.measure.usage import Watched
 
-    keep_heaps_small()
     with about(file):
         application = build_application(
             verified,
