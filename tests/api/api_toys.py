@@ -48,7 +48,8 @@ def prompt(body):
         raise RequestError("Expected 'messages' to be an array")
     if not all(isinstance(m, dict) and isinstance(m.get("content"), str) for m in messages):
         raise RequestError("All messages must contain 'content'")
-    prefill = messages.pop()["content"] if messages[-1].get("role") == "assistant" else ""
+    prefill = messages[-1]["content"] if messages[-1].get("role") == "assistant" else ""
+    messages = messages[:-1] if messages[-1].get("role") == "assistant" else messages
     return SimpleNamespace(text="".join(f"Q:{m['content']}\n" for m in messages) + "A:" + prefill, prefill=prefill)
 
 
@@ -62,9 +63,24 @@ def toy_resident(answer="Oslo.", model=None, sampler=lambda body, chat=True: Gre
     )  # fmt: skip
 
 
-def toy_library(resident, open_=None):
-    """The library of one model that is resident; `open_` opens it again."""
-    return Library(Registry(None, resident.source), open_ or (lambda source: resident), resident)
+class ToyOpener:
+    """Opens the one model again, as it was."""
+
+    n_ctx = 4096
+
+    def __init__(self, resident):
+        self._resident = resident
+
+    def judge(self, source):
+        pass
+
+    def open(self, source):
+        return self._resident
+
+
+def toy_library(resident):
+    """The library of one model that is resident."""
+    return Library(Registry(None, resident.source), ToyOpener(resident), resident)
 
 
 def toy_application(answer="Oslo.", **parts):

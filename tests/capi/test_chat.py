@@ -240,7 +240,7 @@ def test_the_contract_names_two_refusals(compiled, tmp_path):
     ("n_ctx", "environment", "said"),
     [
         ((1 << 24) + 1, {}, "error: the context must be 1 to 16777216 tokens, not 16777217\n"),
-        (0, {"BANKML_THREADS": "none"}, "error: BANKML_THREADS must be a whole number from 1 to 1024, not 'none'\n"),
+        (0, {"BANKML_THREADS": "none"}, "error: BANKML_THREADS must be a whole number from 1 to 256, not 'none'\n"),
         (0, {"BANKML_CACHE_TYPE": "q4_0"}, "error: BANKML_CACHE_TYPE must be f16 or q8_0, not 'q4_0'\n"),
         (0, {"BANKML_CACHE_RAM": "x"}, None),
         (0, {"BANKML_LLAMA_THREADS": "0"}, None),

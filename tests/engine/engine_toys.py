@@ -11,6 +11,7 @@ END, N_VOCAB = 256, 257
 
 class ByteVocabulary:
     n_vocab = N_VOCAB
+    longest = len("<end>")
 
     def encode(self, text, parse_special=True):
         parts = text.split("<end>") if parse_special else [text]

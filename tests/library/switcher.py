@@ -1,6 +1,5 @@
 """A process of its own that switches between the models in the folders of its argument, and tells its memory."""
 
-import gc
 import json
 import re
 import sys
@@ -61,7 +60,6 @@ def main(root):
 
     def settled():
         say(names.startup.name)
-        gc.collect()
         return memory_mb("VmRSS")
 
     for name in names.verified:

@@ -9,14 +9,15 @@ from dataclasses import replace
 
 import pytest
 
+from bankml.api.answering import answer
 from bankml.api.routes import Application
 from bankml.engine.queue import Cancelled
-from bankml.errors import NotFound, Refused
+from bankml.errors import NotFound, Refused, RequestError
 from bankml.gate.verify import record, verify
 from bankml.library.load import open_library
 from bankml.library.reference import Reference, Source
 from bankml.library.residency import FOR_GOOD, Library
-from tests.api.api_toys import ask, toy_resident, user
+from tests.api.api_toys import MemoryReply, ask, toy_resident, user
 from tests.end_to_end.tiny import MODELS, write
 from tests.engine.engine_toys import ToyModel, saying
 
@@ -30,7 +31,7 @@ class Shelf:
         self.sources = {name: Source(name, f"{name}.gguf", name * 8, "/FORK.json", f"/{name}.gguf") for name in names}
         self.startup = Reference(names[0], self.sources[names[0]])
         self.opened, self.alive, self.most = [], 0, 0
-        self.failing = None
+        self.failing = self.unplayed = None
 
     def resolve(self, name):
         if name is None:
@@ -44,6 +45,12 @@ class Shelf:
 
     def names_of(self, source):
         return [source.name]
+
+    n_ctx = 4096
+
+    def judge(self, source):
+        if source.name == self.unplayed:
+            raise Refused(f"{source.file} is not played: refused")
 
     def open(self, source):
         if source.name == self.failing:
@@ -61,7 +68,7 @@ class Shelf:
         return replace(toy_resident(model=Counted(saying(f"I am {source.name}."))), source=source)
 
     def library(self):
-        return Library(self, self.open, self.open(self.startup.source))
+        return Library(self, self, self.open(self.startup.source))
 
 
 def said(application, name, **more):
@@ -133,6 +140,56 @@ def test_a_model_that_cannot_be_opened_is_refused_and_the_next_request_is_answer
     assert status["resident"] is None and status["model"] == "one", "what was verified last"
     assert ask(application, "/v1/models").json["data"][0]["id"] == "one", "the startup model, loaded"
     assert said(application, "one") == "I am one."
+
+
+def test_what_can_be_told_beforehand_costs_nobody_the_resident_model():
+    shelf = Shelf("one", "two")
+    library = shelf.library()
+    shelf.unplayed = "two"
+    with library.turn(NEVER):
+        library.keep(60)
+    assert said(Application(library), "two")[1]["message"] == "two.gguf is not played: refused"
+    assert library.resident.name == "one" and shelf.alive == 1 and library.expires_at is not None
+
+
+def test_a_mistake_that_only_the_model_shows_does_not_keep_it():
+    shelf = Shelf("one", "two")
+    library = shelf.library()
+
+    def prepare(resident, loading):
+        raise RequestError("it does not fit this model")
+
+    for keep, resident in ((0, None), (60, "two")):
+        with pytest.raises(RequestError):
+            answer(library, shelf.resolve("two"), prepare, MemoryReply(), keep)
+        assert (library.resident and library.resident.name) == resident
+    assert library.expires_at == pytest.approx(time.time() + 60, abs=1)
+
+
+def test_a_request_whose_client_left_while_a_model_was_loaded_is_not_read():
+    shelf, reply, read = Shelf("one", "two"), MemoryReply(), []
+    library = shelf.library()
+    opened = shelf.open
+
+    def open_and_hang_up(source):
+        reply.is_cancelled = True
+        return opened(source)
+
+    shelf.open = open_and_hang_up
+    with pytest.raises(Cancelled):
+        answer(library, shelf.resolve("two"), lambda resident, loading: read.append(1), reply)
+    assert read == [] and library.resident.name == "two"
+
+
+def test_a_look_keeps_a_model_no_longer_than_is_usual():
+    shelf = Shelf("one", "two")
+    library = Library(shelf, shelf, shelf.open(shelf.startup.source), default_keep=60)
+    assert library.look(NEVER).name == "one" and library.expires_at is None, "it was there"
+    for reference in (shelf.resolve("two"), None):
+        with library.turn(NEVER):
+            library.drop()
+        library.look(NEVER, reference)
+        assert library.expires_at == pytest.approx(time.time() + 60, abs=1)
 
 
 def test_what_is_asked_without_computing_is_answered_by_the_model_that_is_named():
@@ -232,6 +289,39 @@ def test_of_a_dropped_model_no_weight_and_no_cell_is_left(three):
         left.append((weakref.ref(model.cache), weakref.ref(model._decoder._weights)))
     gc.collect()
     assert [tuple(ref() is None for ref in refs) for refs in left[:-1]] == [(True, True)] * 5
+
+
+def test_what_is_left_of_a_dropped_model_needs_no_collection(three):
+    """Its words too: a vocabulary takes tens of megabytes, and the next collection may be far away."""
+    names = [tiny.name for tiny in MODELS[:2]]
+    library = open_library(verify(three / f"{names[0]}.gguf", three / "FORK.json"), 512, 1, OnDisk(three, names))
+    application = Application(library)
+    body = {"temperature": 0.5, "dry_multiplier": 0.5, "json_schema": {"type": "string"}, "max_tokens": 4}
+    assert ask(application, body=user("Hello", **body)).status == 200
+    resident = library.resident
+    parts = (resident, resident.tokens, resident.tokens.vocabulary, resident.engine.model)
+    left = [weakref.ref(part) for part in parts]
+    del parts, resident
+    gc.collect()
+    gc.disable()
+    try:
+        assert ask(application, body=user("Hello", model=names[1], max_tokens=1)).status == 200
+        assert [ref() for ref in left] == [None] * 4
+    finally:
+        gc.enable()
+
+
+def test_a_file_that_is_gone_is_refused_without_its_path(three):
+    names = [MODELS[0].name]
+    library = open_library(verify(three / f"{names[0]}.gguf", three / "FORK.json"), 512, 1)
+    with library.turn(NEVER):
+        library.drop()
+    (three / f"{names[0]}.gguf").unlink()
+    application = Application(library)
+    for path, body in (("/props", None), ("/tokenize", {"content": "x"}), ("/v1/chat/completions", user("Hi"))):
+        reply = ask(application, path, body)
+        assert reply.status == 503 and str(three).encode() not in reply.body
+    assert [one["id"] for one in ask(application, "/v1/models").json["data"]] == names
 
 
 def test_a_file_replaced_between_two_requests_is_refused(three):

@@ -86,9 +86,11 @@ def answer(
         with library.turn(reply.cancelled):
             began = time.monotonic()
             ready = library.ready(reference)
-            if prepared is None or ready is not resident:
-                prepared = _prepared(prepare, ready, time.monotonic() - began)
             try:
+                if prepared is None or ready is not resident:
+                    if reply.cancelled():
+                        raise Cancelled
+                    prepared = _prepared(prepare, ready, time.monotonic() - began)
                 return _respond(prepared, ready, reply)
             finally:
                 library.keep(keep)

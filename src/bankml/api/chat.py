@@ -33,7 +33,7 @@ def chat_completions(library: Library, request: Request, reply: Reply) -> LogLin
 def answer_chat(library: Library, chat: ChatRequest, request: Request, reply: Reply, writer_of: WriterOf) -> LogLine:
     """Answers `chat`, which is what `request` asks; its receipt is about the request's bytes."""
     reference = library.resolve(chat.model)
-    n_ctx = context_of(reference.name, reference.layer, library.last.n_ctx)
+    n_ctx = context_of(reference.name, reference.layer, library.n_ctx)
 
     def prepare(resident: Resident, loading: float) -> Prepared:
         generation = layered_generation(chat, reference.layer, n_ctx, resident)

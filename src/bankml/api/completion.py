@@ -27,11 +27,11 @@ def completion(library: Library, request: Request, reply: Reply) -> LogLine:
     """Answers one request. What can be wrong with it is found before it stands in line for the resident model."""
     asked = read_completion(request.body)
     reference = library.resolve(asked.model)
-    asked, n_ctx = over_layer(asked, reference, library.last.n_ctx)
+    asked, n_ctx = over_layer(asked, reference, library.n_ctx)
 
     def prepare(resident: Resident, loading: float) -> Prepared:
         wanted = completion_constraint(asked.body)
-        generation = limited(completion_generation(asked, wanted, resident), n_ctx)
+        generation = limited(completion_generation(asked, wanted, resident), min(n_ctx, resident.n_ctx))
         tally = Tally(resident.provenance, request.body, request.arrived)
         told = Answer(asked, generation, reference.name, resident, "" if wanted is None else wanted.grammar)
         writer: Writer = (StreamWriter if asked.stream else WholeWriter)(

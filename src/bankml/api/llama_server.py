@@ -35,8 +35,10 @@ def props(library: Library, resident: Resident) -> Json:
     }
 
 
-def models(library: Library, resident: Resident) -> Json:
+def models(library: Library, resident: Resident | None) -> Json:
     """OpenAI's list of models: the resident one with llama-server's `meta`, and the others that may be asked for."""
+    if resident is None:
+        return {"object": "list", "data": [_other(library, one) for one in library.references()]}
     others = [one for one in library.references() if one.name != resident.name]
     return {"object": "list", "data": [_resident(library, resident), *(_other(library, one) for one in others)]}
 

@@ -3,6 +3,7 @@
 import logging
 import traceback
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,18 +14,18 @@ from bankml.api.completion import completion
 from bankml.api.exchange import JSON, NDJSON, Headers, LogLine, Reply, Request
 from bankml.api.json_in import read_object
 from bankml.api.json_out import event, line, written
-from bankml.api.ollama.durations import KEEP_ALIVE
+from bankml.api.ollama.durations import FOREVER, KEEP_ALIVE
 from bankml.api.ollama.routes import Ollama
 from bankml.api.refusals import shape_of
 from bankml.api.slots import PREFIX, slot_action, slots
 from bankml.api.text_completion import text_completions
 from bankml.engine.queue import Cancelled
 from bankml.engine.slot_folder import SlotFolder
-from bankml.errors import BankmlError, MethodNotAllowed, NotFound
+from bankml.errors import BankmlError, MethodNotAllowed, NotFound, Refused
 from bankml.library.layer import with_layer
 from bankml.library.reference import Source
 from bankml.library.registry import Registry
-from bankml.library.residency import Library
+from bankml.library.residency import FOR_GOOD, Library
 from bankml.library.resident import Resident
 from bankml.measure.prometheus import State
 
@@ -75,13 +76,22 @@ def working(answer: Callable[[Resident, Body], Json]) -> Handler:
     return handler
 
 
+def list_models(library: Library, request: Request, reply: Reply) -> LogLine:
+    """What has a name. Where no model is in memory the startup model is loaded to be told of, if it can be had."""
+    resident: Resident | None = None
+    with suppress(Refused):
+        resident = library.look(reply.cancelled)
+    reply.whole(200, written(llama_server.models(library, resident)))
+    return LogLine(200)
+
+
 BOTH: Mapping[str, Methods] = {
     "/bankml": {"GET": telling(status.bankml)},
     "/health": {"GET": telling(llama_server.health)},
     "/v1/health": {"GET": telling(llama_server.health)},
     "/props": {"GET": looking(llama_server.props)},
-    "/models": {"GET": looking(llama_server.models)},
-    "/v1/models": {"GET": looking(llama_server.models)},
+    "/models": {"GET": list_models},
+    "/v1/models": {"GET": list_models},
     "/completion": {"POST": completion},
     "/completions": {"POST": completion},
     "/v1/completions": {"POST": text_completions},
@@ -172,7 +182,9 @@ def build_application(
 
     slot_folder = None if slot_dir is None else SlotFolder(slot_dir)
     known = Registry(registry, Source.of(verified))
-    library = open_library(verified, n_ctx, threads, known)
+    library = open_library(
+        verified, n_ctx, threads, known, default_keep=FOR_GOOD if keep_alive == FOREVER else keep_alive
+    )
     library.start_reaper()
     return Application(library, slot_folder, Ollama(known, keep_alive))
 

@@ -23,12 +23,12 @@ def bankml(library: Library) -> Json:
     return {
         "bankml": __version__,
         "engine": last.provenance.engine,
-        "model": last.name,
-        "path": str(last.path),
-        "fork": last.verified.fork_path,
+        "model": last.source.name,
+        "path": last.path,
+        "fork": last.fork,
         "model_sha256": last.provenance.model_sha256,
         "guard": last.provenance.guard,
-        "verified_at": _utc(last.verified.verified_at),
+        "verified_at": _utc(last.verified_at),
         "n_ctx": last.n_ctx,
         "resident": None
         if resident is None

@@ -38,10 +38,11 @@ def text_completions(library: Library, request: Request, reply: Reply) -> LogLin
     asked = read_completion(request.body)
     refuse_unplayed(asked.body, UNPLAYED)
     reference = library.resolve(asked.model)
-    asked, n_ctx = over_layer(asked, reference, library.last.n_ctx)
+    asked, n_ctx = over_layer(asked, reference, library.n_ctx)
 
     def prepare(resident: Resident, loading: float) -> Prepared:
-        generation = limited(completion_generation(asked, completion_constraint(asked.body), resident), n_ctx)
+        wanted = completion_generation(asked, completion_constraint(asked.body), resident)
+        generation = limited(wanted, min(n_ctx, resident.n_ctx))
         tally = Tally(resident.provenance, request.body, request.arrived)
         head, logprobs = Head(reference.name), Logprobs(resident.tokens.piece, tally)
         if asked.stream:

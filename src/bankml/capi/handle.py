@@ -17,8 +17,8 @@ from bankml.api.logprobs import Logprobs
 from bankml.api.openai import Head
 from bankml.capi.front import reason_of, where
 from bankml.engine.completion import Step
+from bankml.engine.memory import give_back_memory
 from bankml.errors import BankmlError, ContextExceeded, ModelChanged, RequestError
-from bankml.library.load import give_back_memory
 from bankml.library.residency import Library
 from bankml.library.resident import Resident
 from bankml.receipt.receipt import Tally
@@ -105,7 +105,7 @@ class Handle:
         """Gives back the model's memory. No call may be under way, and none may follow."""
         self._library.drop()
         del self._library
-        gc.collect()  # the words of a model lead back to themselves
+        gc.collect()  # which also empties the interpreter's own caches, so that rounds of opening and closing are alike
         give_back_memory()
 
 

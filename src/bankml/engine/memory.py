@@ -1,8 +1,10 @@
-"""How much memory the prompt cache may take."""
+"""How much memory the prompt cache may take, and giving back what is of no use any more."""
 
+import ctypes
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 
 from bankml.errors import UsageError
@@ -41,3 +43,20 @@ def cache_limit(text: str | None, available: int) -> int | None:
     if not text.isascii() or not text.isdigit() or int(text[:20]) > MOST_MIB:
         raise UsageError(f"{VARIABLE} must be a whole number of MiB up to {MOST_MIB}, or -1 for no limit, not {text!r}")
     return int(text) * MIB
+
+
+def give_back_memory() -> None:
+    """Returns what is free inside the C library's heaps, such as what reading a vocabulary took, where it can."""
+    trim = _malloc_trim()
+    if trim is not None:
+        trim(0)
+
+
+@cache
+def _malloc_trim() -> Callable[[int], object] | None:
+    """glibc's own; other C libraries have nothing like it."""
+    try:
+        found: Callable[[int], object] = ctypes.CDLL(None).malloc_trim
+    except (OSError, AttributeError):
+        return None
+    return found

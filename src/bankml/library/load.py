@@ -1,16 +1,17 @@
 """From a verified file to a model that answers: the one place where the rooms of a model are put together."""
 
-import contextlib
-import ctypes
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from bankml.engine.completion import ENGINE, UNLIMITED, Engine
-from bankml.engine.memory import asked_limit
+from bankml.engine.memory import asked_limit, give_back_memory
 from bankml.engine.parts import TokenSampler
 from bankml.engine.prompt_cache import prompt_cache
-from bankml.errors import Refused, RequestError, named
+from bankml.errors import FileProblem, Refused, RequestError, named
+from bankml.gate.guard import guard, require_model
 from bankml.gate.verify import Verified, verify
 from bankml.grammar.constraint import Constraint, constraint
 from bankml.grammar.matcher import Grammar, Matcher, VocabularyTree, vocabulary_tree
@@ -18,7 +19,7 @@ from bankml.grammar.sampler import GrammarSampler
 from bankml.library.played import require_played, template_source
 from bankml.library.reference import Source
 from bankml.library.registry import Registry
-from bankml.library.residency import Library, Names
+from bankml.library.residency import FOR_GOOD, Library, Names
 from bankml.library.resident import Resident
 from bankml.model.model import Model
 from bankml.receipt.receipt import Provenance
@@ -93,35 +94,50 @@ def open_library(
     threads: int | None = None,
     known: Names | None = None,
     environment: Mapping[str, str] = os.environ,
+    default_keep: float | None = FOR_GOOD,
 ) -> Library:
     """The library whose startup model is the verified file, loaded now, each model with a context of `n_ctx` tokens.
 
-    `known` are the names of all others; None: there are none. Raises what `load` raises.
+    `known` are the names of all others; None: there are none. `default_keep` is as Library takes it. Raises what `load`
+    raises.
     """
     resident = load(verified, n_ctx, threads, environment=environment)
-
-    def reopen(source: Source) -> Resident:
-        return open_source(source, n_ctx, threads, environment)
-
-    return Library(known or Registry(None, resident.source), reopen, resident)
+    names = known or Registry(None, resident.source)
+    return Library(names, Opener(n_ctx, threads, environment), resident, default_keep)
 
 
-def open_source(
-    source: Source, n_ctx: int, threads: int | None = None, environment: Mapping[str, str] = os.environ
-) -> Resident:
-    """Verifies and loads what `source` stands for. Raises Refused, Truncated, FileProblem."""
+@dataclass(frozen=True)
+class Opener:
+    """Makes sources resident, each with a context of `n_ctx` tokens; the rest as `load` takes it."""
+
+    n_ctx: int
+    threads: int | None = None
+    environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
+
+    def judge(self, source: Source) -> None:
+        """Raises Refused or Truncated for what the file's header alone shows, or its absence."""
+        with _told(source) as path, named(source.file):
+            require_played(require_model(guard(path)))
+
+    def open(self, source: Source) -> Resident:
+        """Verifies and loads what `source` stands for. Raises Refused, Truncated."""
+        with _told(source) as path:
+            verified = verify(path, source.fork, name=source.file, require=require_played)
+            if verified.sha256 != source.sha256:
+                raise Refused(f"{source.file} is pinned to {verified.sha256} now, and was to {source.sha256}: refused")
+            return load(verified, self.n_ctx, self.threads, source, self.environment)
+
+
+@contextmanager
+def _told(source: Source) -> Iterator[str]:
+    """Where the file of `source` is; a problem with it or its record is a refusal that tells no path."""
     if source.path is None:
         raise Refused(f"{source.file} is pinned, but the file is not here: refused")
-    verified = verify(source.path, source.fork, name=source.file, require=require_played)
-    if verified.sha256 != source.sha256:
-        raise Refused(f"{source.file} is pinned to {verified.sha256} now, and was to {source.sha256}: refused")
-    return load(verified, n_ctx, threads, source, environment)
-
-
-def give_back_memory() -> None:
-    """Returns what reading a vocabulary left unused, some 10 MB, to the system, where the C library can."""
-    with contextlib.suppress(OSError, AttributeError):  # glibc's own; others have nothing like it
-        ctypes.CDLL(None).malloc_trim(0)
+    try:
+        yield source.path
+    except FileProblem as error:
+        reason = error.message.replace(source.path, source.file).replace(source.fork, os.path.basename(source.fork))
+        raise Refused(f"{source.file} cannot be verified: {reason}") from error
 
 
 def tree_of(tokenizer: Tokenizer) -> VocabularyTree:

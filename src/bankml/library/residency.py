@@ -13,9 +13,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
+from bankml.engine.memory import give_back_memory
 from bankml.engine.queue import FifoLock
 from bankml.library.reference import Reference, Source
 from bankml.library.resident import Resident
+from bankml.model.limits import context_cells
 
 FOR_GOOD = None
 """A model that is kept this long stays until another is asked for."""
@@ -41,6 +43,20 @@ class Names(Protocol):
         """Every name that leads to `source`, its own first."""
 
 
+class Opener(Protocol):
+    """Makes what a name stands for resident."""
+
+    @property
+    def n_ctx(self) -> int:
+        """The context that is asked for, in tokens; a model trained on fewer has those."""
+
+    def judge(self, source: Source) -> None:
+        """Raises Refused, Truncated for what can be told before anything else has to go."""
+
+    def open(self, source: Source) -> Resident:
+        """Raises Refused, Truncated."""
+
+
 @dataclass(frozen=True)
 class Lease:
     """How long the resident model stays, unless it is asked for again: `until` is a `time.monotonic()`."""
@@ -60,19 +76,25 @@ class Lease:
 class Library:
     """The models that may be asked for, of which one is resident.
 
-    `resident` is None where none is, `last` the one that was resident last, of which only what was verified is left;
-    `asked` is what that was last asked for as. `open` verifies a source and makes it resident. Whatever changes what is
-    resident is called by who has the turn.
+    `resident` is None where none is, `last` what is told of the one that was resident last, and `asked` what that was
+    last asked for as. A model that is loaded only to be looked at stays for `default_keep` seconds. Whatever changes
+    what is resident is called by who has the turn.
     """
 
-    def __init__(self, known: Names, open_: Callable[[Source], Resident], resident: Resident) -> None:
+    def __init__(self, known: Names, opener: Opener, resident: Resident, default_keep: float | None = FOR_GOOD) -> None:
         self._names = known
-        self._open = open_
+        self._opener = opener
+        self._default_keep = default_keep
         self._queue = FifoLock()
         self._lease = Lease(FOR_GOOD)
         self.asked = Reference(resident.source.name, resident.source)
         self.resident: Resident | None = resident
-        self.last: Resident = resident
+        self.last = resident.opened
+
+    @property
+    def n_ctx(self) -> int:
+        """The context that each model is opened with, in tokens; one trained on fewer has those."""
+        return context_cells(self._opener.n_ctx)
 
     # ---- names
 
@@ -116,12 +138,15 @@ class Library:
     def ready(self, reference: Reference) -> Resident:
         """The resident model that `reference` stands for: the one that is, or the one that takes its place.
 
-        Raises Refused, Truncated, FileProblem; then no model is resident.
+        Raises Refused, Truncated. What the header shows is told before the model that is resident goes; what only the
+        whole file shows, after.
         """
         resident = self.resident_as(reference)
         if resident is None:
+            self._opener.judge(reference.source)
             self.drop()
-            self.resident = self.last = resident = self._open(reference.source)
+            self.resident = resident = self._opener.open(reference.source)
+            self.last = resident.opened
             self._lease = Lease(FOR_GOOD)
         self.asked = reference
         return resident
@@ -131,6 +156,8 @@ class Library:
         resident, self.resident = self.resident, None
         if resident is not None:
             resident.close()
+            del resident
+            give_back_memory()
 
     def keep(self, seconds: float | None) -> None:
         """The resident model stays this long from now, FOR_GOOD, or no longer at all (0)."""
@@ -152,7 +179,9 @@ class Library:
         with self.turn(cancelled):
             if reference is None and self.resident is not None:
                 return self.resident
-            return self.ready(reference or self.resolve(None))
+            resident = self.ready(reference or self.resolve(None))
+            self.keep(self._default_keep)
+            return resident
 
     def expire(self) -> None:
         """Drops the resident model if its time is up and nobody is using it."""

@@ -51,10 +51,30 @@ class Tokens(Vocabulary, Protocol):
     @property
     def n_vocab(self) -> int: ...
 
+    @property
+    def longest(self) -> int:
+        """Bytes of the longest token."""
+
     def encode(self, text: str, parse_special: bool = True) -> list[int]: ...
 
     def spelling(self, token: int) -> bytes:
         """What `token` stands for, control tokens included."""
+
+
+@dataclass(frozen=True)
+class Opened:
+    """What is told of a model that is, or was, resident: none of its words, and no weight.
+
+    `path` and `fork` are where its file and its record are, `verified_at` is in seconds since the epoch, `n_ctx` the
+    tokens of its context.
+    """
+
+    source: Source
+    provenance: Provenance
+    path: str
+    fork: str
+    verified_at: float
+    n_ctx: int
 
 
 @dataclass(frozen=True)
@@ -107,6 +127,11 @@ class Resident:
         """The header's key-value pairs."""
         metadata: Mapping[str, Any] = self.verified.header.metadata
         return metadata
+
+    @property
+    def opened(self) -> Opened:
+        verified = self.verified
+        return Opened(self.source, self.provenance, verified.path, verified.fork_path, verified.verified_at, self.n_ctx)
 
     def check_unchanged(self) -> None:
         """Raises ModelChanged when the file is no longer the one that was verified. Asked before every answer."""

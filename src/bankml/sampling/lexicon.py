@@ -27,8 +27,9 @@ class Lexicon:
         self.n_vocab = n_vocab
         self.tokenize = tokenize
         self.end_of_generation = tuple(end_of_generation)
-        self._token_texts = lru_cache(maxsize=1)(lambda: _native.TokenTexts(list(texts())))
-        self._breakers = lru_cache(maxsize=8)(self._find_breakers)
+        token_texts = lru_cache(maxsize=1)(lambda: _native.TokenTexts(list(texts())))
+        # Nothing here leads back to the lexicon itself, so that it goes with the model, not with a later collection.
+        self._breakers = lru_cache(maxsize=8)(lambda strings: _find_breakers(strings, tokenize, token_texts))
 
     def breakers(self, strings: tuple[str, ...]) -> _native.Breakers:
         """The token sequences in which any of `strings` begins: what ends a repetition for DRY.
@@ -38,14 +39,17 @@ class Lexicon:
         """
         return self._breakers(strings)
 
-    def _find_breakers(self, strings: tuple[str, ...]) -> _native.Breakers:
-        found = _native.Breakers()
-        for string in strings:
-            breaker = string.encode("utf-8", "surrogatepass")[:LONGEST_BREAKER]
-            if breaker:
-                rests = (decode_bytewise(breaker[n:]) for n in range(1, len(breaker)))
-                found.add(self._token_texts(), breaker, [list(self.tokenize(rest))[:LONGEST_TAIL] for rest in rests])
-        return found
+
+def _find_breakers(
+    strings: tuple[str, ...], tokenize: Callable[[str], Sequence[int]], token_texts: Callable[[], _native.TokenTexts]
+) -> _native.Breakers:
+    found = _native.Breakers()
+    for string in strings:
+        breaker = string.encode("utf-8", "surrogatepass")[:LONGEST_BREAKER]
+        if breaker:
+            rests = (decode_bytewise(breaker[n:]) for n in range(1, len(breaker)))
+            found.add(token_texts(), breaker, [list(tokenize(rest))[:LONGEST_TAIL] for rest in rests])
+    return found
 
 
 def decode_bytewise(data: bytes) -> str:

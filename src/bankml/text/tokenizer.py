@@ -1,5 +1,7 @@
 """Text to tokens and tokens to text, as llama.cpp b11192 does it."""
 
+from functools import cached_property
+
 from bankml import _native
 from bankml.text.vocabulary import (
     BYTE,
@@ -50,6 +52,11 @@ class Tokenizer:
     @property
     def n_vocab(self) -> int:
         return len(self.vocabulary.tokens)
+
+    @cached_property
+    def longest(self) -> int:
+        """Bytes of the longest token."""
+        return max(len(self.spelling(token)) for token in range(self.n_vocab))
 
     def encode(self, text: str | bytes, parse_special: bool = True) -> list[int]:
         """The tokens of `text`; nothing is added before or after.

@@ -86,7 +86,7 @@ def generate(library: Library, request: Request, reply: Reply, keep_alive: float
 def _call(library: Library, request: Request, asked: Asked, carry: Carry, keep_alive: float) -> Call:
     reference = library.resolve(asked.model)
     seconds = keep_alive if asked.keep_alive is None else asked.keep_alive
-    n_ctx = _n_ctx(asked.options.num_ctx, reference, library.last.n_ctx)
+    n_ctx = _n_ctx(asked.options.num_ctx, reference, library.n_ctx)
     return Call(request, asked, reference, carry, n_ctx, FOR_GOOD if seconds == FOREVER else seconds)
 
 
@@ -111,7 +111,7 @@ def _raw(call: Call, asked: Generate, resident: Resident) -> Generation:
     wanted = chat_request(body)
     job = Job(resident.tokens.encode(asked.prompt), wanted.max_tokens)
     pieces = resident.text_pieces(wanted.stop, chat=False)
-    return limited(Generation(job, resident.sampler(body), pieces), call.n_ctx)
+    return limited(Generation(job, resident.sampler(body), pieces), min(call.n_ctx, resident.n_ctx))
 
 
 def _answer(library: Library, call: Call, prompted: Prompted, reply: Reply) -> LogLine:
