@@ -76,7 +76,7 @@ def _number(name: str, value: Any) -> int | float:
         return integer(given, path, int(known.least), int(known.most)) or 0
     number = real(given, path) or 0.0
     if number < known.least:
-        raise refuse(path, f"expected a number above 0, but got {number}")
+        raise refuse(path, f"expected a number above 0, but got {shown(value)}")
     return number
 
 
