@@ -51,9 +51,11 @@ def _serve(arguments: Namespace, file: str, fork: str, listen: Address, engine: 
 
     from bankml.api.measured import Measured
     from bankml.api.routes import build_application
+    from bankml.engine.memory import keep_heaps_small
     from bankml.gateway.server import serve as run
     from bankml.measure.usage import Watched
 
+    keep_heaps_small()
     with about(file):
         application = build_application(
             verified,
