@@ -4,6 +4,7 @@ import json
 import math
 import sys
 from hashlib import sha256
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -110,6 +111,22 @@ def test_the_registry_and_how_long_models_stay(house, monkeypatch, words, regist
     monkeypatch.setenv("BANKML_FORKS", "forks")
     assert main(["serve", "m.gguf", "--native", *words]) == 0
     assert (house["registry"], house["keep_alive"]) == (registry, keep_alive)
+
+
+def test_the_demo_takes_the_same(house, monkeypatch):
+    """The folder of the demo's model is a registry, which the demo itself may make."""
+
+    def prepare(folder, say, bar):
+        (folder := Path(folder)).mkdir()
+        for name in ("m.gguf", "m.gguf.FORK.json"):
+            (folder / name).write_bytes(Path(name).read_bytes())
+        return folder / "m.gguf", folder / "m.gguf.FORK.json"
+
+    monkeypatch.setattr("bankml.library.demo.prepare", prepare)
+    assert main(["demo", "--dir", "made", "--registry", "made", "--keep-alive", "1m"]) == 0
+    assert (house["registry"], house["keep_alive"]) == ("made", 60)
+    assert main(["demo", "--dir", "more", "--keep-alive", "soon"]) == 1 and not Path("more").exists()
+    assert main(["demo", "--dir", "more"]) == 0 and (house["registry"], house["keep_alive"]) == (None, 300)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from bankml.library.demo import MODEL
 from tests.tiny_model import tiny_model
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -149,3 +150,19 @@ def test_a_derived_model(run, house):
     assert run(SHELL, block).startswith("brief is made of model: ")
     layer = json.loads((house[0] / "brief.MODEL.json").read_text())["layer"]
     assert (layer["stop"], layer["parameters"]) == (["END"], {"temperature": 0.2})
+
+
+def test_a_model_of_the_demos(run, house, tmp_path, monkeypatch):
+    """All but its last line, which would fetch the demo's model and serve it."""
+    demo = tmp_path / ".local" / "share" / "bankml" / "demo"
+    demo.mkdir(parents=True)
+    for name in ("model.gguf", "model.gguf.FORK.json"):
+        content = (house[0] / name).read_bytes().replace(b"model.gguf", MODEL.encode())
+        (demo / name.replace("model.gguf", MODEL)).write_bytes(content)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (block,) = blocks("models.md", "A model of the demo's", "sh")
+    *making, serving = block.splitlines()
+    assert run(SHELL, "\n".join(making)).startswith("pirate is made of smollm2-135m-instruct-f16: ")
+    assert json.loads((demo / "pirate.MODEL.json").read_text())["layer"]["system"] == "You are a pirate."
+    (option,) = (word for word in serving.split() if word.startswith("~"))
+    assert serving.startswith("bankml demo --registry ") and os.path.expanduser(option) == str(demo)

@@ -32,6 +32,7 @@ def demo(arguments: Namespace) -> int:
     from bankml.library.demo import default_folder, prepare
 
     listen, engine = _checked(arguments)
+    _keep_alive(arguments.keep_alive)  # before anything is fetched; the registry may be the folder that is made now
     model, fork = prepare(arguments.dir or default_folder(), note, file_bar)
     if arguments.no_serve:
         verified_model(str(model), str(fork))
