@@ -6,7 +6,8 @@ import sys
 
 import pytest
 
-from bankml.files import replacing, workshop
+from bankml.errors import Refused
+from bankml.files import problem, replacing, unreadable, workshop
 
 MAKING = """
 import sys, time
@@ -76,3 +77,31 @@ for _ in range(200):
     errors = [child.communicate(timeout=60)[1] for child in children]
     assert errors == [""] * 3
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_link_is_written_through_or_replaced(tmp_path, there):
+    outside, link = tmp_path / "outside", tmp_path / "link"
+    if there:
+        outside.write_text("was")
+    link.symlink_to(outside)
+    with replacing(link) as out:
+        out.write(b"through")
+    assert link.is_symlink() and outside.read_text() == "through"
+    if not there:
+        outside.unlink()
+    with replacing(link, follow=False) as out:
+        out.write(b"replaced")
+    assert not link.is_symlink() and link.read_text() == "replaced" and outside.exists() == there
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [("/a/b/m.gguf", "m.gguf"), ("m.gguf", "m.gguf"), ("/a/b/", "b"), ("/", "/"), ("../up", "up"), ("", "''")],
+)
+def test_clients_are_told_a_files_name(path, told):
+    error = problem("read", path, OSError(13, "Permission denied"))
+    assert error.message == f"cannot read {path or repr(path)}: permission denied"
+    assert error.told == f"cannot read {told}: permission denied"
+    assert unreadable("/a/x.json", "not JSON").told == "cannot read x.json: not JSON"
+    assert Refused("x").told == "x"

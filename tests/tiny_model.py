@@ -21,7 +21,7 @@ def _spellings():
     return [*bytes_, "<end>"]
 
 
-def _entries(n_layer, context, n_ff):
+def entries(n_layer, context, n_ff, template=TEMPLATE):
     def count(key, value):
         return key, encode_value(ValueType.UINT32, value)
 
@@ -42,7 +42,7 @@ def _entries(n_layer, context, n_ff):
         ("llama.attention.layer_norm_rms_epsilon", encode_value(ValueType.FLOAT32, 1e-5)),
         text("tokenizer.ggml.model", "gpt2"),
         text("tokenizer.ggml.pre", "smollm"),
-        text("tokenizer.chat_template", TEMPLATE),
+        text("tokenizer.chat_template", template),
         ("tokenizer.ggml.tokens", encode_array(ValueType.STRING, _spellings())),
         ("tokenizer.ggml.token_type", encode_array(ValueType.INT32, [1] * 256 + [3])),
         ("tokenizer.ggml.merges", encode_array(ValueType.STRING, ["a b"])),
@@ -50,7 +50,7 @@ def _entries(n_layer, context, n_ff):
     ]
 
 
-def _tensors(n_layer, n_ff):
+def tensors(n_layer, n_ff):
     width = HEADS * HEAD_SIZE
     specs = [TensorSpec("token_embd.weight", (N_EMBD, N_VOCAB), F16), TensorSpec("output_norm.weight", (N_EMBD,), F32)]
     for i in range(n_layer):
@@ -71,8 +71,8 @@ def _tensors(n_layer, n_ff):
 def tiny_model(folder, n_layer=2, context=8192, seed=1, n_ff=N_FF):
     """Writes `tiny.gguf` and its record into `folder`; returns it verified."""
     rng = np.random.default_rng(seed)
-    path, specs = folder / "tiny.gguf", _tensors(n_layer, n_ff)
-    with writing(path, _entries(n_layer, context, n_ff), specs) as out:
+    path, specs = folder / "tiny.gguf", tensors(n_layer, n_ff)
+    with writing(path, entries(n_layer, context, n_ff), specs) as out:
         for spec in specs:
             if spec.type is F32:
                 out.write(np.ones(spec.shape, np.float32).tobytes())

@@ -18,9 +18,11 @@
         ├── NotSupported                 501  not_supported_error
         └── Busy                         503  unavailable_error          too many connections, or shutting down
 
-A message is one sentence that names the field, the range and what came; it is shown to people as it stands.
+A message is one sentence that names the field, the range and what came; it is shown to people as it stands. `told` is
+the same sentence for whoever asks over the wire: where the message has a file's path, `told` has the file's name alone.
 """
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -34,13 +36,28 @@ class BankmlError(Exception):
     def message(self) -> str:
         return str(self)
 
+    @property
+    def told(self) -> str:
+        """The message without the folders of this machine: what a client, and what is kept for one, is told."""
+        return self.message
+
 
 class UsageError(BankmlError):
     pass
 
 
 class FileProblem(BankmlError):
-    pass
+    """What is wrong with the file at `path`, as the message spells it; empty where the message has no path."""
+
+    def __init__(self, message: str, path: str = "") -> None:
+        super().__init__(message)
+        self._path = path
+
+    @property
+    def told(self) -> str:
+        if "/" not in self._path:
+            return self.message
+        return self.message.replace(self._path, os.path.basename(self._path.rstrip("/")) or "/")
 
 
 class Refused(BankmlError):

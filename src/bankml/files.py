@@ -20,17 +20,23 @@ def problem(action: str, path: str | os.PathLike[str], error: OSError) -> FilePr
     """The sentence for a failed system call: `cannot read model.gguf: permission denied`."""
     name = os.fspath(path) or "''"
     reason = error.strerror or str(error)
-    return FileProblem(f"cannot {action} {name}: {reason[:1].lower()}{reason[1:]}")
+    return FileProblem(f"cannot {action} {name}: {reason[:1].lower()}{reason[1:]}", name)
+
+
+def unreadable(path: str | os.PathLike[str], why: str) -> FileProblem:
+    """The same for a file that is there, and not what is read: `cannot read x.json: not JSON`."""
+    return FileProblem(f"cannot read {os.fspath(path)}: {why}", os.fspath(path))
 
 
 @contextmanager
-def replacing(path: str | os.PathLike[str], mode: int = 0o644) -> Iterator[BinaryIO]:
+def replacing(path: str | os.PathLike[str], mode: int = 0o644, *, follow: bool = True) -> Iterator[BinaryIO]:
     """A binary file that takes the name `path` when the block ends well, and leaves nothing behind when it does not.
 
     Written under a temporary name in the same folder, flushed to the disk, then renamed: at any moment `path` is the
-    old file or the whole new one. A symbolic link is written through. Raises FileProblem where the system refuses.
+    old file or the whole new one. A symbolic link is written through; without `follow` it is replaced, and what it
+    leads to stays as it is. Raises FileProblem where the system refuses.
     """
-    target = Path(os.path.realpath(path))
+    target = Path(os.path.realpath(path) if follow else path)
     temporary = target.parent / f".{target.name[:100]}.{_random()}.part"
     _sweep(target.parent, re.escape(f".{target.name[:100]}.") + RANDOM + r"\.part", 0, os.unlink)
     try:  # around its making too: a signal may come in between

@@ -4,6 +4,7 @@ import json
 import math
 import sys
 from hashlib import sha256
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -120,6 +121,22 @@ def test_the_registry_and_how_long_models_stay(house, monkeypatch, words, regist
     assert (house["registry"], house["keep_alive"]) == (registry, keep_alive)
 
 
+def test_the_demo_takes_the_same(house, monkeypatch):
+    """The folder of the demo's model is a registry, which the demo itself may make."""
+
+    def prepare(folder, say, bar):
+        (folder := Path(folder)).mkdir()
+        for name in ("m.gguf", "m.gguf.FORK.json"):
+            (folder / name).write_bytes(Path(name).read_bytes())
+        return folder / "m.gguf", folder / "m.gguf.FORK.json"
+
+    monkeypatch.setattr("bankml.library.demo.prepare", prepare)
+    assert main(["demo", "--dir", "made", "--registry", "made", "--keep-alive", "1m"]) == 0
+    assert (house["registry"], house["keep_alive"]) == ("made", 60)
+    assert main(["demo", "--dir", "more", "--keep-alive", "soon"]) == 1 and not Path("more").exists()
+    assert main(["demo", "--dir", "more"]) == 0 and (house["registry"], house["keep_alive"]) == (None, 300)
+
+
 @pytest.mark.parametrize(
     ("words", "error"),
     [
@@ -140,15 +157,6 @@ def test_an_address_that_is_taken_is_told_before_the_file_is_hashed(house, tmp_p
     assert main(["serve", "m.gguf", *words, *taken]) == 1
     assert capfd.readouterr().err == "error: cannot listen at 127.0.0.1:1: address already in use\n" and house == {}
     assert main(["demo", *(words[1:] if "--upstream" in words else taken)]) == 1
-
-
-def test_the_demo_has_a_registry_too(house, tmp_path, monkeypatch):
-    ready = tmp_path / "m.gguf", tmp_path / "m.gguf.FORK.json"
-    monkeypatch.setattr("bankml.library.demo.prepare", lambda *_: ready)
-    assert main(["demo", "--registry", ".", "--keep-alive", "1h"]) == 0
-    assert (house["registry"], house["keep_alive"]) == (".", 3600)
-    assert main(["demo"]) == 0
-    assert (house["registry"], house["keep_alive"]) == (None, 300)
 
 
 def test_a_slot_folder_that_is_none_is_told_before_the_file_is_hashed(house, capfd):

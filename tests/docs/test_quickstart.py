@@ -74,6 +74,7 @@ def run(house):
             **os.environ,
             "PATH": f"{folder / 'bin'}:{os.environ['PATH']}",
             "HOME": str(folder),
+            "BANKML_FORKS": str(folder),
         }
         environment.pop("XDG_DATA_HOME", None)
         command = [*program, block]
@@ -146,15 +147,23 @@ def test_receipts(run, house):
 
 @needs_curl
 def test_a_derived_model(run, house):
-    modelfile = blocks("models.md", "Derived models", "")[0]
-    (house[0] / "Modelfile").write_text(modelfile)
-    making, serving = blocks("models.md", "Derived models", "sh")
-    assert run(SHELL, making).startswith("brief is made of smollm2-135m-instruct-f16: ")
-    registry = serving.split()[-1].replace("~", str(house[0]))
-    layer = json.loads((Path(registry) / "brief.MODEL.json").read_text())["layer"]
+    (modelfile,) = blocks("models.md", "Derived models", "")
+    (house[0] / "Modelfile").write_text(modelfile.replace("FROM qwen", "FROM model"))
+    (block,) = blocks("models.md", "Derived models", "sh")
+    assert run(SHELL, block).startswith("brief is made of model: ")
+    layer = json.loads((house[0] / "brief.MODEL.json").read_text())["layer"]
     assert (layer["stop"], layer["parameters"]) == (["END"], {"temperature": 0.2})
-    asked = blocks("quickstart.md", "curl", "sh")[0].replace('{"messages"', '{"model": "brief", "messages"')
-    assert json.loads(run(SHELL, asked))["model"] == "brief"
+
+
+@needs_curl
+def test_a_model_of_the_demos(run):
+    """All but its last line, which would fetch the demo's model; its like is being served here, with that registry."""
+    (block,) = blocks("models.md", "A model of the demo's", "sh")
+    *making, serving = block.splitlines()
+    assert run(SHELL, "\n".join(making)).startswith("pirate is made of smollm2-135m-instruct-f16: ")
+    assert serving == "bankml demo --registry ~/.local/share/bankml/demo"
+    asked = blocks("quickstart.md", "curl", "sh")[0].replace('{"messages"', '{"model": "pirate", "messages"')
+    assert json.loads(run(SHELL, asked))["model"] == "pirate"
 
 
 def test_the_demo_has_these_names():

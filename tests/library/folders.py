@@ -1,11 +1,14 @@
-"""Folders of pinned files for the registry's tests: the files need not be models, names never open them."""
+"""Folders of pinned files for the registry's tests: the files need not be models, names never open them.
+
+`create` looks at the header of its base: `templated` makes a file with one that is played.
+"""
 
 import json
 from hashlib import sha256
 
-from bankml.gguf.block_types import F32
 from bankml.gguf.values import ValueType
-from bankml.gguf.writer import TensorSpec, encode_value, writing
+from bankml.gguf.writer import encode_value, writing
+from tests import tiny_model
 
 TEMPLATE = "{% for m in messages %}{{ m.content }}{% endfor %}"
 
@@ -24,11 +27,15 @@ def pin(folder, *files, fork=None, content=b""):
 
 
 def templated(path, template=TEMPLATE):
-    """A GGUF of one tensor that has a chat template."""
-    entries = [
-        ("general.architecture", encode_value(ValueType.STRING, "llama")),
-        ("tokenizer.chat_template", encode_value(ValueType.STRING, template)),
-    ]
-    with writing(path, entries, [TensorSpec("w", (8,), F32)]) as out:
-        out.write(bytes(32))
+    """A model with that chat template, all of whose weights are 0."""
+    specs = tiny_model.tensors(1, 32)
+    with writing(path, tiny_model.entries(1, 256, 32, template), specs) as out:
+        for spec in specs:
+            out.write(bytes(spec.nbytes))
     return path
+
+
+def make_odd(path):
+    """Gives a tiny Qwen3 a pre-tokenizer of the same length that is not played."""
+    known, other = (encode_value(ValueType.STRING, name) for name in ("qwen2", "gpt-2"))
+    path.write_bytes(path.read_bytes().replace(known, other, 1))

@@ -4,7 +4,7 @@ from hashlib import sha256
 
 import pytest
 
-from bankml.errors import FileProblem, NotFound, Refused, RequestError
+from bankml.errors import NotFound, Refused, RequestError
 from bankml.files import replacing
 from bankml.library import manifest as manifest_module
 from bankml.library.derived import copy, create, delete
@@ -13,7 +13,8 @@ from bankml.library.manifest import digest_of
 from bankml.library.modelfile import Modelfile
 from bankml.library.reference import Layer, Source
 from bankml.library.registry import Registry
-from tests.library.folders import TEMPLATE, pin, templated
+from tests.end_to_end import tiny
+from tests.library.folders import TEMPLATE, make_odd, pin, templated
 
 MARIO = Modelfile(
     "base",
@@ -38,9 +39,13 @@ def manifest_of(registry, name):
         return json.load(file)
 
 
-def edited(registry, name, edit):
+def edited(registry, name, edit, sealed=False):
+    """Edits a manifest; `sealed` is how somebody would who knows how its hashes are made."""
     document = manifest_of(registry, name)
     edit(document)
+    if sealed:
+        document["digest"] = digest_of(document["layer"])
+        document["manifest_sha256"] = digest_of({k: v for k, v in document.items() if k != "manifest_sha256"})
     with open(os.path.join(registry.folder, f"{name}.MODEL.json"), "w") as file:
         json.dump(document, file)
 
@@ -56,7 +61,7 @@ def test_what_is_made_can_be_asked_for(registry, tmp_path):
     assert made.layer.base_sha256 == found.source.sha256
     assert made.layer.template_sha256 == sha256(TEMPLATE.encode()).hexdigest()
     document = manifest_of(registry, "mario")
-    assert list(document) == ["kind", "bankml", "name", "created_at", "base", "layer", "digest"]
+    assert list(document) == ["kind", "bankml", "name", "created_at", "base", "layer", "digest", "manifest_sha256"]
     assert document["base"] == {
         "name": "base-f16",
         "file": "Base-F16.gguf",
@@ -64,9 +69,13 @@ def test_what_is_made_can_be_asked_for(registry, tmp_path):
         "fork": str(tmp_path / "Base-F16.gguf.FORK.json"),
         "path": str(tmp_path / "Base-F16.gguf"),
     }
-    # The digest by hand, as the manifest's docstring says it.
-    spelled = json.dumps(document["layer"], ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-    assert document["digest"] == made.digest == sha256(spelled.encode()).hexdigest()
+
+    # The digests by hand, as the manifest's docstring says it.
+    def hashed(value):
+        return sha256(json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+    assert document["digest"] == made.digest == hashed(document["layer"])
+    assert document.pop("manifest_sha256") == hashed(document)
 
 
 def test_a_name_with_a_tag(registry):
@@ -154,8 +163,13 @@ def test_bases_that_will_not_do(registry, tmp_path):
     with pytest.raises(Refused, match="bad magic"):
         create(registry, "mario", Modelfile("raw"))
     (tmp_path / "raw.gguf").unlink()
-    with pytest.raises(FileProblem, match=r"^raw\.gguf is pinned, but the file is not found$"):
+    with pytest.raises(Refused, match=r"^raw\.gguf is pinned, but the file is not here: refused$"):
         create(registry, "mario", Modelfile("raw"))
+    tiny.write(tmp_path / "odd.gguf", tiny.MODELS[1])
+    make_odd(tmp_path / "odd.gguf")
+    pin(tmp_path, "odd.gguf")
+    with pytest.raises(Refused, match=r"^odd\.gguf: tokenizer\.ggml\.pre is 'gpt-2'"):
+        create(registry, "mario", Modelfile("odd"))
     assert not any(name.endswith(".MODEL.json") for name in os.listdir(tmp_path))
 
 
@@ -178,8 +192,8 @@ def test_copies_and_deletions(registry):
 def test_what_was_there_stays_when_the_write_fails(registry, monkeypatch):
     first = create(registry, "mario", MARIO)
 
-    def failing(path, mode=0o644):
-        context = replacing(path, mode)
+    def failing(path, mode=0o644, **how):
+        context = replacing(path, mode, **how)
 
         class Failing:
             def __enter__(self):
@@ -206,18 +220,26 @@ EDITS = {
         lambda it: it["layer"].pop("license"),
         lambda it: it.update(digest="0" * 64),
         lambda it: it["base"].update(sha256="0" * 64),
+        lambda it: it["base"].update(name="other"),
+        lambda it: it["base"].update(file="other.gguf"),
+        lambda it: it["base"].update(fork="/elsewhere/FORK.json"),
+        lambda it: it["base"].update(path=None),
+        lambda it: it["base"].update(extra=1),
+        lambda it: it.update(created_at="2020-01-01T00:00:00Z"),
+        lambda it: it.update(bankml="0.0.1"),
+        lambda it: it.update(base=None),
+        lambda it: it.update(manifest_sha256="0" * 64),
+        lambda it: it.update(manifest_sha256=None),
     ],
     "its kind is 'bankml.derived.v2'": [lambda it: it.update(kind="bankml.derived.v2")],
     "its kind is 'None'": [lambda it: it.pop("kind")],
     "it names the model 'luigi'": [lambda it: it.update(name="luigi")],
     "it names the model '../mario'|slash": [lambda it: it.update(name="../mario")],
-    "has a key 'extra'": [lambda it: it.update(extra=1), lambda it: it["base"].update(extra=1)],
+    "has a key 'extra'": [lambda it: it.update(extra=1)],
     "lacks 'created_at'": [lambda it: it.pop("created_at")],
+    "lacks 'manifest_sha256'": [lambda it: it.pop("manifest_sha256")],
     "created_at is": [lambda it: it.update(created_at="yesterday")],
     "its layer is not an object": [lambda it: it.update(layer=[])],
-    "its base is not an object": [lambda it: it.update(base=None)],
-    "file is not a text": [lambda it: it["base"].update(file=3)],
-    "which no FORK.json here pins any more": [lambda it: it["base"].update(file="other.gguf")],
 }
 
 
@@ -237,12 +259,30 @@ def test_an_edited_manifest_is_refused(registry, says, edit):
     assert registry.problems() == []
 
 
+BASES = {
+    "its base is not an object": lambda it: it.update(base=None),
+    "its base has a key 'extra'": lambda it: it["base"].update(extra=1),
+    "file is not a text": lambda it: it["base"].update(file=3),
+    "its base and its layer name different sha256s": lambda it: it["base"].update(sha256="0" * 64),
+    "which no FORK.json here pins any more": lambda it: it["base"].update(file="other.gguf"),
+}
+
+
+@pytest.mark.parametrize("says", BASES)
+def test_a_base_with_a_right_digest_is_still_read_strictly(registry, says):
+    create(registry, "mario", MARIO)
+    edited(registry, "mario", BASES[says], sealed=True)
+    with pytest.raises(Refused, match=says):
+        registry.resolve("mario")
+
+
 LAYERS = {
     "parameters is not an object": lambda layer: layer.update(parameters=[]),
     "no parameter 'mirostat'": lambda layer: layer["parameters"].update(mirostat=1),
     "temperature is a number": lambda layer: layer["parameters"].update(temperature="hot"),
     "stop is not a list": lambda layer: layer.update(stop="x"),
     "stop is a text that is not empty": lambda layer: layer.update(stop=[""]),
+    "stop is given at most 1024 times, not 1025": lambda layer: layer.update(stop=["x"] * 1025),
     "one of messages is not an object": lambda layer: layer.update(messages=["x"]),
     "the role of a message": lambda layer: layer.update(messages=[{"role": "tool", "content": "x"}]),
     "template_sha256 is not 64 hex": lambda layer: layer.update(template_sha256="x"),
@@ -256,11 +296,7 @@ LAYERS = {
 def test_a_layer_with_a_right_digest_is_still_read_strictly(registry, says):
     create(registry, "mario", MARIO)
 
-    def edit(document):
-        LAYERS[says](document["layer"])
-        document["digest"] = digest_of(document["layer"])
-
-    edited(registry, "mario", edit)
+    edited(registry, "mario", lambda document: LAYERS[says](document["layer"]), sealed=True)
     with pytest.raises(Refused, match=says):
         registry.resolve("mario")
 
@@ -271,9 +307,61 @@ def test_a_layer_with_a_right_digest_is_still_read_strictly(registry, says):
 def test_what_is_no_manifest_at_all(registry, content):
     with open(os.path.join(registry.folder, "mario.MODEL.json"), "wb") as file:
         file.write(content)
-    with pytest.raises(Refused, match=r"^mario\.MODEL\.json is not a manifest"):
+    with pytest.raises(Refused, match=r"^mario\.MODEL\.json is not a manifest") as refusal:
         registry.resolve("mario")
+    assert registry.folder not in refusal.value.told
     assert [problem.file for problem in registry.problems()] == ["mario.MODEL.json"]
+
+
+@pytest.mark.parametrize("target", ["new.json", "old.json"])
+def test_no_manifest_is_a_symbolic_link(registry, tmp_path, target):
+    """Neither written through nor read through, and deleted without what it leads to."""
+    outside, link = tmp_path / "outside", tmp_path / "vic.MODEL.json"
+    outside.mkdir()
+    (outside / "old.json").write_text('{"secret": "x"}')
+    link.symlink_to(outside / target)
+    create(registry, "mario", MARIO)
+    for attempt in (
+        lambda: create(registry, "vic", MARIO),
+        lambda: copy(registry, "mario", "vic"),
+        lambda: copy(registry, "base", "vic"),
+        lambda: registry.resolve("vic"),
+    ):
+        with pytest.raises(Refused, match=r"^vic\.MODEL\.json is .*a symbolic link") as refusal:
+            attempt()
+        assert str(tmp_path) not in refusal.value.told and "secret" not in refusal.value.told
+    assert [problem.file for problem in registry.problems()] == ["vic.MODEL.json"]
+    delete(registry, "vic")
+    assert os.listdir(outside) == ["old.json"] and (outside / "old.json").read_text() == '{"secret": "x"}'
+    assert create(registry, "vic", MARIO) == registry.resolve("vic").derived
+
+
+def test_a_link_that_comes_while_a_manifest_is_written_is_replaced(registry, tmp_path, monkeypatch):
+    outside = tmp_path / "outside.json"
+    monkeypatch.setattr(manifest_module, "require_plain", lambda path: os.symlink(outside, path))
+    made = create(registry, "vic", MARIO)
+    assert not outside.exists() and registry.resolve("vic").derived == made
+
+
+def test_a_folder_with_a_manifests_name(registry, tmp_path):
+    (tmp_path / "dd.MODEL.json").mkdir()
+    for attempt in (lambda: create(registry, "dd", MARIO), lambda: delete(registry, "dd")):
+        with pytest.raises(Refused, match=r"^dd\.MODEL\.json is not a plain file: refused$"):
+            attempt()
+    with pytest.raises(Refused, match=r"^dd\.MODEL\.json is not a manifest: cannot read dd.MODEL.json: not a reg"):
+        registry.resolve("dd")
+
+
+def test_a_registry_may_be_a_link_and_have_any_name(tmp_path):
+    folder = tmp_path / os.fsdecode(b"caf\xe9")
+    folder.mkdir()
+    templated(folder / "base.gguf")
+    pin(folder, "base.gguf")
+    (tmp_path / "link").symlink_to(folder)
+    made = create(Registry(str(tmp_path / "link")), "a", MARIO)
+    assert create(Registry(str(folder)), "b", MARIO).digest == made.digest
+    assert [one.name for one in Registry(str(folder)).derived()] == ["a", "b"]
+    assert manifest_of(Registry(str(folder)), "b")["base"]["path"] == str(tmp_path / "caf\ufffd" / "base.gguf")
 
 
 @pytest.mark.parametrize("depth", range(100, 1000, 50))

@@ -325,6 +325,9 @@ def test_an_index_that_is_not_what_the_files_hold(made, tmp_path):
         edit(folder, index, "weight_map", tensor, file)
         with pytest.raises(Refused, match=says):
             converted(folder, tmp_path)
+    (folder / index).write_text('{"weight_map": {}}')
+    with pytest.raises(Refused, match=r"^model\.safetensors\.index\.json: weight_map names no file$"):
+        converted(folder, tmp_path)
     (folder / index).write_text(good)
     (folder / "model-00002-of-00003.safetensors").unlink()
     with pytest.raises(FileProblem, match=r"cannot read .*model-00002-of-00003\.safetensors: no such file"):

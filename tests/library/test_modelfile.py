@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bankml.errors import RequestError
-from bankml.library.modelfile import Modelfile, from_fields, read_modelfile, write_modelfile
+from bankml.library.modelfile import Modelfile, can_be_spelled, from_fields, read_modelfile, write_modelfile
 from bankml.library.parameters import PARAMETERS
 
 
@@ -211,11 +211,40 @@ def test_any_file_is_read_or_refused_in_one_sentence(raw):
         ({"messages": [{"role": "tool", "content": "a"}]}, "role of a MESSAGE"),
         ({"license": [3]}, "license must be a text or a list"),
         ({"requires": "x"}, "REQUIRES is a version"),
+        ({"parameters": {"stop": ["x"] * 1025}}, "stop is given at most 1024 times, not 1025"),
+        ({"parameters": {"num_gpu": None}}, "no parameter 'num_gpu'"),
+        ({"system": "a\0b"}, r"^system has the character '\\x00' in it, which no Modelfile can hold$"),
+        ({"system": 'a\n"""\nb'}, r'^system has a line that ends in """, which no Modelfile can hold$'),
+        ({"parameters": {"stop": ['"""\n']}}, "^the parameter stop has a line that ends in"),
+        ({"messages": [{"role": "user", "content": "\x1b[2J"}]}, r"^messages\[0\] has the character '\\x1b'"),
+        ({"license": "\x85"}, r"^license has the character '\\x85'"),
     ],
 )
 def test_fields_that_are_refused(body, says):
     with pytest.raises(RequestError, match=says):
         from_fields(body)
+
+
+def test_no_more_stop_strings_than_a_request_may_have():
+    assert len(read("FROM a\n" + "PARAMETER stop x\n" * 1024).stop) == 1024
+    with pytest.raises(RequestError, match=r"^the parameter stop is given at most 1024 times, not 2000$"):
+        read("FROM a\n" + "PARAMETER stop x\n" * 2000)
+
+
+def test_null_parameters_are_left_out():
+    assert from_fields({"from": "a", "parameters": {**dict.fromkeys(PARAMETERS), "stop": None}}) == Modelfile("a")
+
+
+@given(st.text(st.characters() | st.sampled_from(list('\n\r "\0')), max_size=12))
+def test_any_text_is_refused_or_can_be_written_and_read_back(value):
+    """In each of its places."""
+    body = {"system": value, "license": value, "messages": [{"role": "user", "content": value}]}
+    try:
+        made = from_fields({"from": "a", **body, "parameters": {"stop": [value] if value else []}})
+    except RequestError as error:
+        assert error.message.startswith("system has ") and not can_be_spelled(value)
+    else:
+        assert can_be_spelled(value) and read(write_modelfile(made)) == made
 
 
 def test_one_license_one_stop_and_whole_numbers():

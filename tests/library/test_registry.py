@@ -6,10 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bankml.errors import BankmlError, NotFound, Refused, RequestError
+from bankml.library.derived import create, delete
+from bankml.library.modelfile import Modelfile
 from bankml.library.names import aliases, checked_name, derived_name, names
 from bankml.library.reference import Source
 from bankml.library.registry import Registry, default_folder
-from tests.library.folders import pin
+from tests.library.folders import pin, templated
 
 
 def test_every_pin_by_name_and_alias(tmp_path):
@@ -39,6 +41,46 @@ def test_a_name_without_the_weight_type_is_one_pins_alone(tmp_path):
     pin(tmp_path, "m.gguf")
     assert registry.resolve("m").source.file == "m.gguf"
     assert registry.names_of(registry.resolve("m-f16").source) == ("m-f16", "m-f16:latest", "m-f16.gguf")
+
+
+def test_a_shared_short_name_is_not_the_startup_models_either(tmp_path):
+    """One rule for what a name means: the pins' and the startup model's, and a derived model may have what is left."""
+    beside, forks = tmp_path / "beside", tmp_path / "forks"
+    beside.mkdir(), forks.mkdir()
+    templated(beside / "m-F16.gguf")
+    (digest,) = pin(beside, "m-F16.gguf")
+    startup = Source("m-f16", "m-F16.gguf", digest, str(beside / "m-F16.gguf.FORK.json"), str(beside / "m-F16.gguf"))
+    registry = Registry(str(forks), startup)
+    assert registry.resolve("m").source == startup
+    with pytest.raises(RequestError, match="'m' is the name of a pinned file"):
+        create(registry, "m", Modelfile("m-f16"))
+    templated(forks / "m-Q1_0.gguf")
+    pin(forks, "m-Q1_0.gguf")
+    with pytest.raises(NotFound, match=r"there are m-f16, m-q1_0$"):
+        registry.resolve("m")
+    assert not registry.is_pin("m") and registry.names_of(startup) == ("m-f16", "m-f16:latest", "m-f16.gguf")
+    made = create(registry, "m", Modelfile("m-q1_0", system="x"))
+    pin(forks, "m-F16.gguf", content=(beside / "m-F16.gguf").read_bytes())
+    for where in (registry, Registry(str(forks))):  # a server's, the command line's
+        assert where.derived() == [made] and where.problems() == []
+        assert where.resolve("m").derived == where.resolve("m:latest").derived == made == where.derived()[0]
+        assert [reference.name for reference in where.references()] == ["m-f16", "m-q1_0", "m"]
+        assert create(where, "son", Modelfile("m")).layer.system == "x"
+        delete(where, "son")
+
+
+def test_the_startup_model_keeps_its_names_without_a_record(tmp_path):
+    (tmp_path / "forks").mkdir()
+    (digest,) = pin(tmp_path, "a-F16.gguf")
+    fork = tmp_path / "a-F16.gguf.FORK.json"
+    startup = Source("a-f16", "a-F16.gguf", digest, str(fork), str(tmp_path / "a-F16.gguf"))
+    registry = Registry(str(tmp_path / "forks"), startup)
+    pin(tmp_path / "forks", "A-f16.GGUF", content=b"other")
+    fork.write_text('{"files": []}')
+    for name in ("a-f16", "a-f16.gguf", "a"):
+        with pytest.raises(Refused, match=r"^a-F16\.gguf has no sha256 record in FORK\.json: unpinned, refused$"):
+            registry.resolve(name)
+        assert registry.is_pin(name)
 
 
 def test_the_order_is_that_of_the_forks_names_and_the_first_wins(tmp_path):
@@ -123,6 +165,27 @@ def test_a_damaged_fork_takes_nothing_else_down(tmp_path, damage):
         registry.resolve("b")
 
 
+@pytest.mark.parametrize("content", [b"root:x:0:0\n", b'{"password": hunter2}', b"hunter2", b"\xfehunter2", b"[1, 2]"])
+def test_nothing_of_what_a_fork_is_linked_to_is_told(tmp_path, content):
+    """Records may be shared by links; one that leads elsewhere is told by its name alone."""
+    folder, outside = tmp_path / "registry", tmp_path / "outside"
+    folder.mkdir(), outside.mkdir()
+    pin(outside, "a.gguf")
+    (folder / "a.gguf").write_bytes((outside / "a.gguf").read_bytes())
+    (folder / "a.FORK.json").symlink_to(outside / "a.gguf.FORK.json")
+    (outside / "passwd").write_bytes(content)
+    (folder / "b.FORK.json").symlink_to(outside / "passwd")
+    (folder / "c.FORK.json").symlink_to(outside / "none")
+    registry = Registry(str(folder))
+    assert registry.resolve("a").source.file == "a.gguf"
+    with pytest.raises(NotFound) as refusal:
+        registry.resolve("x")
+    told = [refusal.value.told, *(problem.reason for problem in registry.problems())]
+    assert len(told) == 3 and told[1].startswith("cannot read b.FORK.json: not ")
+    for one in told:
+        assert str(tmp_path) not in one and "root" not in one and "hunter2" not in one and "xfe" not in one
+
+
 def test_records_that_name_no_file_are_passed_over(tmp_path):
     good = "a" * 64
     records = [
@@ -142,7 +205,11 @@ def test_records_that_name_no_file_are_passed_over(tmp_path):
     registry = Registry(str(tmp_path))
     assert [(source.file, source.sha256) for source in registry.pins()] == [("ok.gguf", good)]
     reasons = {problem.reason for problem in registry.problems()}
-    assert len(reasons) == 5 and "its records of 'two.gguf' contradict each other" in reasons
+    assert reasons == {
+        *(f"its record {i} pins what is no file's name" for i in range(3)),
+        "its record of 'unpinned.gguf' has no sha256 of 64 hex digits",
+        "its records of 'two.gguf' contradict each other",
+    }
 
 
 def test_a_folder_that_is_not_there_has_no_models(tmp_path):

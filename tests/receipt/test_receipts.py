@@ -70,6 +70,78 @@ def test_a_receipt_that_fits(form):
     assert checked.ok and checked.text == "Oslo å" and checked.receipt["engine"] == "engine 1"
 
 
+CHAT, PROMPT = b'{"messages": []}', b'{"prompt": "x"}'
+FORMS = {
+    "/v1/chat": (CHAT, lambda t: {"choices": [{"message": {"content": t}}]}),
+    "/v1 text": (PROMPT, lambda t: {"choices": [{"text": t}]}),
+    "/api/chat": (CHAT, lambda t: {"message": {"content": t}, "done": True}),
+    "/api/generate": (PROMPT, lambda t: {"response": t, "done": True}),
+    "/completion": (PROMPT, lambda t: {"content": t, "stop": True}),
+}
+ELSEWHERE = [
+    {"content": "Oslo"},
+    {"response": "Oslo"},
+    {"message": {"content": "Oslo"}},
+    {"choices": [{"text": "Oslo"}]},
+    {"choices": [{"message": {"content": "Oslo"}}]},
+]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_text_is_where_its_api_has_it(form):
+    request, answer = FORMS[form]
+    receipt = receipt_for(request, "Oslo")
+
+    def checked(value):
+        return check(request, json.dumps({**value, "bankml_receipt": receipt}).encode())
+
+    assert checked(answer("Oslo")).ok and checked(answer("Oslo")).text == "Oslo"
+    for moved in ELSEWHERE:
+        value = {**answer(""), **moved}
+        assert checked(value).ok == (value == answer("Oslo")), value
+
+
+@pytest.mark.parametrize(
+    ("form", "counts"),
+    [
+        ("/v1/chat", {"usage": {"prompt_tokens": 3, "completion_tokens": 2}}),
+        ("/v1 text", {"usage": {"prompt_tokens": 3, "completion_tokens": 2}}),
+        ("/api/chat", {"prompt_eval_count": 3, "eval_count": 2}),
+        ("/api/generate", {"prompt_eval_count": 3, "eval_count": 2}),
+        ("/completion", {"tokens_evaluated": 3, "tokens_predicted": 2}),
+    ],
+)
+def test_the_counts_are_the_receipts(form, counts):
+    request, answer = FORMS[form]
+    tally = Tally(PROVENANCE, request, 0.0)
+    tally.text("Oslo")
+    receipt = tally.receipt(3, 2)
+
+    def problems(counts):
+        return check(request, json.dumps({**answer("Oslo"), **counts, "bankml_receipt": receipt}).encode()).problems
+
+    assert problems(counts) == ()
+    inner = counts.get("usage", counts)
+    for name, count in inner.items():
+        for wrong in (count + 1, float(count), str(count), True):
+            altered = {**inner, name: wrong}
+            (problem,) = problems({"usage": altered} if "usage" in counts else altered)
+            assert name in problem and "but the receipt's" in problem
+    assert problems({"usage": "none"}) == ()
+
+
+def test_a_stream_counts_as_it_goes():
+    tally = Tally(PROVENANCE, PROMPT, 0.0)
+    tally.text("ab")
+    events = [
+        {"content": "a", "stop": False, "tokens_predicted": 1},
+        {"content": "b", "stop": False, "tokens_predicted": 2},
+        {"content": "", "stop": False, "bankml_receipt": tally.receipt(3, 2)},
+        {"content": "", "stop": True, "tokens_predicted": 2},
+    ]
+    assert check(PROMPT, "".join(f"data: {json.dumps(event)}\n\n" for event in events).encode()).ok
+
+
 @pytest.mark.parametrize("form", [whole, streamed])
 def test_one_letter_changed(form):
     receipt = receipt_for(b"request", "Oslo")

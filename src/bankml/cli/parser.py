@@ -226,7 +226,7 @@ def _serve_commands(command: Command) -> None:
     serve.add_argument("--spawn", metavar="LLAMA_SERVER", help="start this llama-server and answer from it")
     serve.add_argument("--spec-ngram", action="store_true", help="with --spawn: draft from the text's own n-grams")
     serve.add_argument("--slot-dir", metavar="DIR", help="the folder of saved slots")
-    _names(serve, "with --native: ")
+    _models(serve, "with --native: ")
     serve.add_argument("--engine-log", metavar="FILE", help="with --spawn: add what llama-server prints to FILE")
     _addresses(serve)
     serve.add_argument(
@@ -240,24 +240,24 @@ def _serve_commands(command: Command) -> None:
     demo.add_argument("--dir", metavar="DIR", help="where the model is kept (default: $XDG_DATA_HOME/bankml/demo)")
     demo.set_defaults(slot_dir=None)
     demo.add_argument("--no-serve", action="store_true", help="only make the model file ready")
-    _names(demo)
+    _models(demo)
     _addresses(demo)
     demo.add_argument("--upstream", metavar="HOST:PORT", help=f"where llama-server's endpoints answer ({UPSTREAM})")
 
 
-def _names(parser: Parser, where: str = "") -> None:
+def _models(parser: Parser, when: str = "") -> None:
     parser.add_argument(
         "--registry",
         metavar="DIR",
         nargs="?",
         const="",
-        help=f"{where}every model pinned in DIR may be asked for by name (default DIR: $BANKML_FORKS, else"
+        help=f"{when}every model pinned in DIR may be asked for by name (default DIR: $BANKML_FORKS, else"
         " ~/.local/share/bankml/forks)",
     )
     parser.add_argument(
         "--keep-alive",
         metavar="TIME",
-        help=f"{where}how long a model stays after an answer of Ollama's API: 90s, 1h, -1 for good (5m)",
+        help=f"{when}how long a model stays after an answer of Ollama's API: 90s, 1h, -1 for good (5m)",
     )
 
 

@@ -33,6 +33,7 @@ def demo(arguments: Namespace) -> int:
     from bankml.library.demo import default_folder, prepare
 
     listen, engine = _checked(arguments)
+    _keep_alive(arguments.keep_alive)  # before anything is fetched; the registry may be the folder that is made now
     if not arguments.no_serve:
         _require_free(listen, engine)
     model, fork = prepare(arguments.dir or default_folder(), note, file_bar)
@@ -47,8 +48,10 @@ def _serve(arguments: Namespace, file: str, fork: str, listen: Address, engine: 
     """Verifies, says what is served and how to ask, and serves until a signal ends it."""
     registry, keep_alive = _registry(arguments.registry), _keep_alive(arguments.keep_alive)
 
+    from bankml.engine.memory import keep_heaps_small
     from bankml.library.played import require_played
 
+    keep_heaps_small()
     verified = verified_model(file, fork, require_played)
 
     from bankml.api.measured import Measured

@@ -14,6 +14,10 @@ DEFAULT_MIB = 8192
 MOST_MIB = 1 << 24
 VARIABLE = "BANKML_CACHE_RAM"
 
+M_MMAP_THRESHOLD = -3
+"""glibc's number for that parameter of `mallopt`."""
+LARGE = 4 * MIB
+
 
 def available_memory(meminfo: Path = Path("/proc/meminfo")) -> int:
     """Bytes that programs can take without swapping, as the kernel estimates them; elsewhere the machine's memory."""
@@ -47,16 +51,27 @@ def cache_limit(text: str | None, available: int) -> int | None:
 
 def give_back_memory() -> None:
     """Returns what is free inside the C library's heaps, such as what reading a vocabulary took, where it can."""
-    trim = _malloc_trim()
+    trim = _c_library("malloc_trim")
     if trim is not None:
         trim(0)
 
 
+def keep_heaps_small() -> None:
+    """From now on what is LARGE is never part of a heap, so that it goes back whole when it is freed.
+
+    glibc raises its own threshold to the largest block that was ever freed, and models that take turns then leave their
+    vocabularies' holes in the heap of every thread. For a process of our own: it changes what malloc does for all.
+    """
+    mallopt = _c_library("mallopt")
+    if mallopt is not None:
+        mallopt(M_MMAP_THRESHOLD, LARGE)
+
+
 @cache
-def _malloc_trim() -> Callable[[int], object] | None:
-    """glibc's own; other C libraries have nothing like it."""
+def _c_library(name: str) -> Callable[..., object] | None:
+    """A function that glibc has and other C libraries may not."""
     try:
-        found: Callable[[int], object] = ctypes.CDLL(None).malloc_trim
+        found: Callable[..., object] = getattr(ctypes.CDLL(None), name)
     except (OSError, AttributeError):
         return None
     return found

@@ -2,7 +2,8 @@
 
 `{"files": [{"path": NAME, "bytes": N, "sha256": HEX64}, ...], ...}`; every other key is free text. A file is looked up
 by its base name. Two records that pin one name to different hashes pin nothing: which of them is meant is not ours to
-guess. `bytes` is a note for people; the sha256 alone decides.
+guess. `bytes` is a note for people; the sha256 alone decides. The file may be a symbolic link, one record shared by
+several folders: reading and `record_pin` follow it. A sentence about it quotes nothing that is in it.
 """
 
 import fcntl
@@ -14,8 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from bankml.errors import FileProblem, Refused
-from bankml.files import problem, replacing
+from bankml.errors import Refused
+from bankml.files import problem, replacing, unreadable
 from bankml.gguf.header import open_regular
 
 MAX_BYTES = 16 << 20
@@ -64,13 +65,14 @@ def read_fork(path: str | os.PathLike[str]) -> Fork:
         except OSError as error:
             raise problem("read", path, error) from error
     if len(raw) > MAX_BYTES:
-        raise FileProblem(f"cannot read {os.fspath(path)}: longer than {MAX_BYTES} bytes")
+        raise unreadable(path, f"longer than {MAX_BYTES} bytes")
     try:
         document = json.loads(raw)
     except (ValueError, RecursionError) as error:
-        raise FileProblem(f"cannot read {os.fspath(path)}: not JSON ({error})") from error
+        where = f" ({error})" if isinstance(error, json.JSONDecodeError) else ""  # other errors quote bytes of it
+        raise unreadable(path, f"not JSON{where}") from error
     if not isinstance(document, dict) or not isinstance(document.get("files", []), list):
-        raise FileProblem(f"cannot read {os.fspath(path)}: not an object with a list of files")
+        raise unreadable(path, "not an object with a list of files")
     return Fork(os.fspath(path), document)
 
 
@@ -90,8 +92,8 @@ def record_pin(path: str | os.PathLike[str], name: str, nbytes: int, sha256: str
     """Writes the record of `name` into the FORK.json at `path`, made when missing; every other key and record stays.
 
     A record that pins `name` to another sha256 is refused unless `replace`; of several, all are written. Two writers
-    wait for each other, and the file is the old one or the new one at any moment. Returns False when the record was
-    already there. Raises Refused, FileProblem.
+    wait for each other, and the file is the old one or the new one at any moment. Where `path` is a symbolic link, the
+    file it leads to is that. Returns False when the record was already there. Raises Refused, FileProblem.
     """
     with _locked_folder(path):
         fork = read_fork(path) if os.path.lexists(path) else Fork(os.fspath(path), {})

@@ -39,7 +39,7 @@ class Verified:
         try:
             now = FileIdentity.of(self.path)
         except FileProblem as error:
-            raise ModelChanged(f"{self.name} changed since it was verified: {error.message}") from error
+            raise ModelChanged(f"{self.name} changed since it was verified: {error.told}") from error
         if now != self.identity:
             raise ModelChanged(f"{self.name} changed since it was verified")
 

@@ -79,7 +79,7 @@ class Transcript:
         ):
             raise broken(f"it has no choices with a {part} each")
         try:
-            for text in texts(found):
+            for text in texts(found, "messages"):
                 self._tally.text(text)
         except UnicodeEncodeError:
             raise broken("its text holds half a surrogate pair") from None

@@ -6,6 +6,7 @@ A tensor's place is checked as llama.cpp b11192 checks it: whole rows of blocks,
 of the header, inside the file.
 """
 
+import errno
 import os
 import stat
 import struct
@@ -16,7 +17,7 @@ from types import MappingProxyType
 from typing import BinaryIO
 
 from bankml.errors import FileProblem, Refused, Truncated
-from bankml.files import problem
+from bankml.files import problem, unreadable
 from bankml.gguf.block_types import BLOCK_TYPES, GGML_TYPE_COUNT, LEGACY_Q2_0, Q2_0, BlockType
 from bankml.gguf.values import FORMATS, StringArray, Value, ValueType, describe, number_array
 
@@ -102,17 +103,20 @@ def read_header(path: str | os.PathLike[str]) -> Header:
         return read_header_from(file, os.path.basename(path))
 
 
-def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
-    """Opens a regular file to read; never waits for a FIFO's other end. Raises FileProblem."""
+def open_regular(path: str | os.PathLike[str], *, follow: bool = True) -> BinaryIO:
+    """Opens a regular file to read; never waits for a FIFO's other end. Without `follow` a symbolic link is not opened.
+    Raises FileProblem."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW))
     except (OSError, ValueError) as error:
-        if isinstance(error, OSError):
-            raise problem("read", path, error) from error
-        raise FileProblem(f"cannot read {os.fspath(path)!r}: not a file name") from error
+        if not isinstance(error, OSError):
+            raise FileProblem(f"cannot read {os.fspath(path)!r}: not a file name") from error
+        if not follow and error.errno == errno.ELOOP and os.path.islink(path):
+            raise unreadable(path, "a symbolic link") from error
+        raise problem("read", path, error) from error
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise FileProblem(f"cannot read {os.fspath(path)}: not a regular file")
+        raise unreadable(path, "not a regular file")
     return os.fdopen(descriptor, "rb", buffering=0)
 
 

@@ -156,5 +156,5 @@ def _record(path: str, file: str, size: int, sha256: str, folder: str, inputs: S
         "files": [{"path": file, "bytes": size, "sha256": sha256}],
         "converted": {"bankml": bankml.__version__, "from": os.path.basename(folder), "inputs": inputs},
     }
-    with replacing(path) as out:
+    with replacing(path, follow=False) as out:
         out.write((json.dumps(document, indent=1, ensure_ascii=False) + "\n").encode("utf-8", "surrogateescape"))

@@ -5,25 +5,24 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import sha256
 
-from bankml.errors import FileProblem, NotFound, Refused, RequestError
+from bankml.errors import NotFound, Refused, RequestError, named
 from bankml.files import problem
 from bankml.gate.guard import guard, require_model
 from bankml.library.layer import stacked
-from bankml.library.manifest import Manifest, digest_of, layer_content, manifest_path, write_manifest
+from bankml.library.manifest import Manifest, digest_of, layer_content, manifest_path, require_plain, write_manifest
 from bankml.library.modelfile import Modelfile
 from bankml.library.names import LATEST, checked_name, derived_name, quoted
+from bankml.library.played import require_played, template_source
 from bankml.library.reference import Derived, Layer, Reference, Source
 from bankml.library.registry import Registry
-
-TEMPLATE_KEY = "tokenizer.chat_template"
 
 
 def create(registry: Registry, name: str, modelfile: Modelfile) -> Derived:
     """Makes the derived model `name` of the model that FROM names, in place of an older one of that name.
 
-    The base's file must be where the registry finds it, as its chat template is looked at: a TEMPLATE must be that
-    one. Raises RequestError for a name, a Modelfile or a TEMPLATE that will not do, NotFound when there is no such
-    base, Refused when the base or its layer is not what it should be, FileProblem.
+    The base's file must be where the registry finds it, as its header is looked at: it must be one that is played, and
+    a TEMPLATE must be its own. Raises RequestError for a name, a Modelfile or a TEMPLATE that will not do, NotFound
+    when there is no such base, Refused when the base or its layer is not what it should be, FileProblem.
     """
     target = _target(registry, name)
     if not modelfile.source:
@@ -54,8 +53,11 @@ def copy(registry: Registry, source: str, destination: str) -> Derived:
 
 
 def delete(registry: Registry, name: str) -> None:
-    """Deletes the derived model `name`, one whose manifest was damaged too. Raises NotFound, FileProblem, and
-    RequestError for a pinned file: files of weights are not deleted."""
+    """Deletes the derived model `name`, one whose manifest was damaged too. Of a symbolic link the link alone goes.
+
+    Raises NotFound, FileProblem, Refused where a folder or the like has a manifest's name, and RequestError for a
+    pinned file: files of weights are not deleted.
+    """
     asked = checked_name(name)
     if registry.is_pin(asked):
         raise RequestError(
@@ -64,6 +66,8 @@ def delete(registry: Registry, name: str) -> None:
     path = None if registry.folder is None else manifest_path(registry.folder, derived_name(name))
     if path is None or not os.path.lexists(path):
         raise NotFound(f"there is no model {quoted(name)} to delete")
+    if not os.path.islink(path):
+        require_plain(path)
     try:
         os.unlink(path)
     except FileNotFoundError:
@@ -73,13 +77,14 @@ def delete(registry: Registry, name: str) -> None:
 
 
 def base_template(source: Source) -> str:
-    """The chat template in the header of a pinned file. Raises FileProblem when the file is not found, Refused."""
+    """The chat template in the header of a pinned file. Raises Refused when the file is not found, or not one that is
+    played."""
     if source.path is None:
-        raise FileProblem(f"{source.file} is pinned, but the file is not found")
-    template = require_model(guard(source.path)).metadata.get(TEMPLATE_KEY)
-    if not isinstance(template, str):
-        raise Refused(f"{source.file} has no {TEMPLATE_KEY}: a model without one answers no chat")
-    return template
+        raise Refused(f"{source.file} is pinned, but the file is not here: refused")
+    header = require_model(guard(source.path))
+    with named(source.file):
+        require_played(header)
+        return template_source(header)
 
 
 def check_free(registry: Registry, name: str) -> str:

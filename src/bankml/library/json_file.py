@@ -4,21 +4,23 @@ import json
 import os
 from typing import Any, NoReturn
 
-from bankml.errors import FileProblem
-from bankml.files import problem
+from bankml.files import problem, unreadable
 from bankml.gguf.header import open_regular
 
 
-def read_bytes(path: str | os.PathLike[str], most: int) -> bytes:
-    """The whole regular file at `path`. Raises FileProblem; also for one of more than `most` bytes."""
-    with open_regular(path) as file:
+def read_bytes(path: str | os.PathLike[str], most: int, *, follow: bool = True) -> bytes:
+    """The whole regular file at `path`; without `follow` no symbolic link's. Raises FileProblem; also for one of more
+    than `most` bytes, whatever its length is said to be."""
+    raw = bytearray()
+    with open_regular(path, follow=follow) as file:
         try:
-            raw = b"".join(iter(lambda: file.read(1 << 20), b"")) if os.fstat(file.fileno()).st_size <= most else None
+            while len(raw) <= most and (more := file.read(min(1 << 20, most + 1 - len(raw)))):
+                raw += more
         except OSError as error:
             raise problem("read", path, error) from error
-    if raw is None or len(raw) > most:
-        raise FileProblem(f"cannot read {os.fspath(path)}: longer than {most} bytes")
-    return raw
+    if len(raw) > most:
+        raise unreadable(path, f"longer than {most} bytes")
+    return bytes(raw)
 
 
 def parse_object(raw: bytes, path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -29,15 +31,15 @@ def parse_object(raw: bytes, path: str | os.PathLike[str]) -> dict[str, Any]:
         if "\\u" in text:
             json.dumps(document, ensure_ascii=False).encode("utf-8")  # an escaped surrogate alone is no text
     except (ValueError, RecursionError) as error:
-        raise FileProblem(f"cannot read {os.fspath(path)}: not JSON ({error})") from error
+        raise unreadable(path, f"not JSON ({error})") from error
     if not isinstance(document, dict):
-        raise FileProblem(f"cannot read {os.fspath(path)}: not a JSON object")
+        raise unreadable(path, "not a JSON object")
     return document
 
 
-def read_object(path: str | os.PathLike[str], most: int) -> dict[str, Any]:
+def read_object(path: str | os.PathLike[str], most: int, *, follow: bool = True) -> dict[str, Any]:
     """The JSON object in the file at `path`, of at most `most` bytes. Raises FileProblem."""
-    return parse_object(read_bytes(path, most), path)
+    return parse_object(read_bytes(path, most, follow=follow), path)
 
 
 def _constant(text: str) -> NoReturn:

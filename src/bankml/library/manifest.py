@@ -1,16 +1,20 @@
 """`NAME.MODEL.json`: a derived model as it lies on the disk, and the digest that tells whether it was edited.
 
     {"kind": "bankml.derived.v1", "bankml": VERSION that wrote it, "name", "created_at",
-     "base": {"name", "file", "sha256", "fork", "path"}, "layer": {…}, "digest": HEX64}
+     "base": {"name", "file", "sha256", "fork", "path"}, "layer": {…}, "digest": HEX64, "manifest_sha256": HEX64}
 
 The digest is the sha256 of the layer's content: the object at `layer` as UTF-8 JSON with its keys sorted, nothing
-between tokens, and no character escaped that JSON lets stand. The layer holds its base's sha256, so a manifest moved
-to another base does not pass either.
+between tokens, and no character escaped that JSON lets stand. It is what models of one content have in common.
+`manifest_sha256` is the same of the whole object without that key, so that no edit by hand passes. The layer holds its
+base's sha256, and both must name the same.
+
+A manifest is a plain file of its folder: one that is a symbolic link is neither read nor written.
 """
 
 import json
 import os
 import re
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
@@ -18,7 +22,7 @@ from typing import Any
 
 import bankml
 from bankml.errors import FileProblem, Refused, RequestError
-from bankml.files import replacing
+from bankml.files import problem, replacing
 from bankml.gate.fork import HEX64
 from bankml.library import parameters
 from bankml.library.json_file import read_object
@@ -31,7 +35,7 @@ MOST_BYTES = 32 << 20
 ROLES = ("system", "user", "assistant")
 CREATED_AT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z")
 
-_KEYS = {"kind", "bankml", "name", "created_at", "base", "layer", "digest"}
+_KEYS = {"kind", "bankml", "name", "created_at", "base", "layer", "digest", "manifest_sha256"}
 _BASE_KEYS = {"name", "file", "sha256", "fork", "path"}
 _LAYER_KEYS = {
     "system", "parameters", "stop", "messages", "license", "template_sha256", "base_sha256", "requires"
@@ -74,25 +78,52 @@ def layer_content(layer: Layer) -> dict[str, Any]:
 
 
 def digest_of(content: Mapping[str, Any]) -> str:
-    """The sha256 of a layer's content, 64 hex digits."""
+    """The sha256 of a layer's content, or of a manifest without its own, 64 hex digits."""
     canonical = json.dumps(content, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
     return sha256(canonical.encode("utf-8")).hexdigest()
 
 
+def require_plain(path: str | os.PathLike[str]) -> None:
+    """Raises Refused where something that is no plain file, a symbolic link for one, has the name of a manifest."""
+    try:
+        mode = os.lstat(path).st_mode
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise problem("write", path, error) from error
+    if not stat.S_ISREG(mode):
+        what = "a symbolic link" if stat.S_ISLNK(mode) else "not a plain file"
+        raise Refused(f"{os.path.basename(path)} is {what}: refused")
+
+
 def write_manifest(manifest: Manifest) -> None:
-    """Writes the manifest under its path, whole or not at all. Raises FileProblem."""
+    """Writes the manifest under its path, whole or not at all. Raises FileProblem, and Refused where that is no plain
+    file."""
+    require_plain(manifest.path)
     base = manifest.base
-    document = {
+    document: dict[str, Any] = {
         "kind": KIND,
         "bankml": bankml.__version__,
         "name": manifest.name,
         "created_at": manifest.created_at,
-        "base": {"name": base.name, "file": base.file, "sha256": base.sha256, "fork": base.fork, "path": base.path},
+        "base": {
+            "name": base.name,
+            "file": base.file,
+            "sha256": base.sha256,
+            "fork": _noted(base.fork),
+            "path": None if base.path is None else _noted(base.path),
+        },
         "layer": layer_content(manifest.layer),
         "digest": manifest.digest,
     }
-    with replacing(manifest.path) as out:
-        out.write((json.dumps(document, indent=1, ensure_ascii=False) + "\n").encode("utf-8", "surrogateescape"))
+    document["manifest_sha256"] = digest_of(document)
+    with replacing(manifest.path, follow=False) as out:
+        out.write((json.dumps(document, indent=1, ensure_ascii=False) + "\n").encode("utf-8"))
+
+
+def _noted(path: str) -> str:
+    """A path as JSON can hold it: U+FFFD for bytes that are no UTF-8. It is for people, and leads nowhere."""
+    return os.fsencode(path).decode("utf-8", "replace")
 
 
 def read_manifest(path: str | os.PathLike[str]) -> Manifest:
@@ -100,11 +131,11 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
     another name; FileProblem when it cannot be read."""
     file = os.path.basename(path)
     try:
-        document = read_object(path, MOST_BYTES)
+        document = read_object(path, MOST_BYTES, follow=False)
     except FileProblem as error:
-        if not os.path.exists(path):
+        if not os.path.lexists(path):
             raise
-        raise Refused(f"{file} is not a manifest: {error.message}") from error
+        raise Refused(f"{file} is not a manifest: {error.told}") from error
     try:
         return _manifest(document, file, os.fspath(path))
     except (_Malformed, RequestError) as error:
@@ -135,6 +166,9 @@ def _manifest(document: Mapping[str, Any], file: str, path: str) -> Manifest:
     found = digest_of(document["layer"])
     if found != digest:
         raise _Malformed(f"its layer has the digest {found}, not the {quoted(digest)[1:-1]} recorded: edited by hand")
+    whole = digest_of({key: value for key, value in document.items() if key != "manifest_sha256"})
+    if whole != document["manifest_sha256"]:
+        raise _Malformed("its manifest_sha256 is not that of the rest of it: edited by hand")
     layer = _layer(document["layer"])
     base = _base(document["base"])
     if base.sha256 != layer.base_sha256:
@@ -160,7 +194,7 @@ def _layer(value: Mapping[str, Any]) -> Layer:
     return Layer(
         system=_optional_text(value, "system"),
         parameters={name: parameters.checked(name, one) for name, one in given.items()},
-        stop=tuple(parameters.checked_stop(one) for one in _list(value, "stop")),
+        stop=parameters.checked_stops(_list(value, "stop")),
         messages=tuple(_message(one) for one in _list(value, "messages")),
         license=tuple(_string(one, "license") for one in _list(value, "license")),
         template_sha256=_hex64(value, "template_sha256"),

@@ -67,6 +67,7 @@ def read_modelfile(raw: bytes) -> Modelfile:
             raise RequestError(f"Modelfile line {line}: {error}") from None
     if "source" not in fields:
         raise RequestError("the Modelfile has no FROM line")
+    parameters.checked_stops(fields["stop"])
     values: dict[str, Any] = {key: tuple(one) if isinstance(one, list) else one for key, one in fields.items()}
     return Modelfile(**values)
 
@@ -74,10 +75,11 @@ def read_modelfile(raw: bytes) -> Modelfile:
 def from_fields(body: Mapping[str, Any]) -> Modelfile:
     """The same out of the fields of a /api/create request: `from`, `system`, `template`, `parameters`, `messages`,
     `license` (a text or a list of them), `requires`; null is the same as left out. Other fields are the caller's.
-    Raises RequestError, naming the field."""
+    A text that no Modelfile could hold is refused, so that every model can be written as one. Raises RequestError,
+    naming the field."""
     parameters_, stop = _json_parameters(body.get("parameters"))
     license_ = body.get("license")
-    return Modelfile(
+    made = Modelfile(
         source=_json_text(body, "from") or "",
         system=_json_text(body, "system"),
         parameters=parameters_,
@@ -87,11 +89,18 @@ def from_fields(body: Mapping[str, Any]) -> Modelfile:
         template=_json_text(body, "template"),
         requires=None if _json_text(body, "requires") is None else _version(body["requires"]),
     )
+    for name, text in _texts(made):
+        _check_spelling(name, text)
+    return made
+
+
+def can_be_spelled(text: str) -> bool:
+    """Whether a Modelfile can hold `text`: not one with control characters, nor with lines that end in `\"\"\"`."""
+    return not _CONTROL.search(text) and _spelled(text) is not None
 
 
 def write_modelfile(modelfile: Modelfile) -> str:
-    """The Modelfile's text. Reading it gives `modelfile` again, unless a text in it ends a line in `\"\"\"`, for which
-    the grammar has no spelling."""
+    """The Modelfile's text, which gives `modelfile` again when it is read. Its texts are such as `can_be_spelled`."""
     lines = [f"FROM {modelfile.source}"]
     for name in ("template", "system"):
         value = getattr(modelfile, name)
@@ -220,8 +229,26 @@ def _version(text: str) -> str:
     return text.removeprefix("v")
 
 
-def _spelled(value: str) -> str:
-    """`value` as the grammar spells it: bare, quoted, or in triple quotes, the first that is read back the same."""
+def _texts(modelfile: Modelfile) -> Iterator[tuple[str, str]]:
+    """Every text of a model's own with the field it is of."""
+    if modelfile.system is not None:
+        yield "system", modelfile.system
+    yield from (("the parameter stop", stop) for stop in modelfile.stop)
+    yield from ((f"messages[{i}]", message["content"]) for i, message in enumerate(modelfile.messages))
+    yield from (("license", license_) for license_ in modelfile.license)
+
+
+def _check_spelling(name: str, text: str) -> None:
+    odd = _CONTROL.search(text)
+    if odd:
+        raise RequestError(f"{name} has the character {odd[0]!a} in it, which no Modelfile can hold")
+    if _spelled(text) is None:
+        raise RequestError(f'{name} has a line that ends in """, which no Modelfile can hold')
+
+
+def _spelled(value: str) -> str | None:
+    """`value` as the grammar spells it: bare, quoted, or in triple quotes, the first that is read back the same; None
+    where none is."""
     forms = [f'"{value}"', f'"""{value}"""']
     if not _LINE_END.search(value):
         forms.insert(0, value)
@@ -231,7 +258,7 @@ def _spelled(value: str) -> str:
                 return form
         except RequestError:
             continue
-    return forms[-1]
+    return None
 
 
 # The fields of a request
@@ -278,5 +305,8 @@ def _json_parameters(value: Any) -> tuple[dict[str, int | float], tuple[str, ...
     texts = [stop] if isinstance(stop, str) else stop if stop is not None else []
     if not isinstance(texts, list):
         raise RequestError("the parameter stop must be a text or a list of texts")
-    given = {name: parameters.checked(name, one) for name, one in value.items() if name != "stop"}
-    return given, tuple(parameters.checked_stop(one) for one in texts)
+    for name in value:
+        if name not in (*parameters.PARAMETERS, "stop"):
+            raise parameters.unknown(name)
+    given = {name: parameters.checked(name, one) for name, one in value.items() if name != "stop" and one is not None}
+    return given, parameters.checked_stops(texts)

@@ -1,6 +1,7 @@
 """The PARAMETERs of a derived model by Ollama's names: types, ranges, and the request fields they become."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bankml.errors import RequestError
@@ -46,6 +47,7 @@ PARAMETERS = {
 }
 UNLIMITED = -1
 MOST_STOPS = 1024
+"""Stop strings of one model, as many as a request may have."""
 
 
 def checked(name: str, value: object) -> int | float:
@@ -83,6 +85,13 @@ def checked_stop(value: object) -> str:
     if not isinstance(value, str) or not value:
         raise RequestError("the parameter stop is a text that is not empty")
     return value
+
+
+def checked_stops(values: Sequence[object]) -> tuple[str, ...]:
+    """All stop strings of a model. Raises RequestError."""
+    if len(values) > MOST_STOPS:
+        raise RequestError(f"the parameter stop is given at most {MOST_STOPS} times, not {len(values)}")
+    return tuple(checked_stop(one) for one in values)
 
 
 def unknown(name: str) -> RequestError:

@@ -15,7 +15,7 @@ GGUF = ".gguf"
 
 @dataclass(frozen=True)
 class Problem:
-    """Something in the folder that was passed over: its file's name, and why, in one sentence."""
+    """Something in the folder that was passed over: its file's name, and why, in one sentence that clients may read."""
 
     file: str
     reason: str
@@ -59,7 +59,7 @@ class ForkFolder:
             try:
                 found, odd = _records(self.fork(path))
             except BankmlError as error:
-                problems.append(Problem(name, error.message))
+                problems.append(Problem(name, error.told))
                 continue
             pins += found
             problems += [Problem(name, reason) for reason in odd]
@@ -84,12 +84,12 @@ def listed(folder: str) -> list[str]:
 def _records(fork: Fork) -> tuple[list[Pin], list[str]]:
     pins: dict[str, Pin] = {}
     odd: list[str] = []
-    for record in fork.records:
+    for i, record in enumerate(fork.records):
         file = record.get("path")
         if not isinstance(file, str) or not file.lower().endswith(GGUF) or file in pins:
             continue
         if file != os.path.basename(file) or not file.isprintable():
-            odd.append(f"it pins {quoted(file)}, which is no file's name")
+            odd.append(f"its record {i} pins what is no file's name")
             continue
         sha256 = fork.pinned_sha256(file)
         if sha256 is None:
@@ -102,4 +102,4 @@ def _records(fork: Fork) -> tuple[list[Pin], list[str]]:
 
 
 def folder_problem(folder: str, error: FileProblem) -> Problem:
-    return Problem(os.path.basename(folder.rstrip("/")) or folder, error.message)
+    return Problem(os.path.basename(folder.rstrip("/")) or folder, error.told)

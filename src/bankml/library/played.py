@@ -3,7 +3,9 @@
 from bankml.errors import Refused
 from bankml.gguf.header import Header
 from bankml.model.plan import plan
+from bankml.text.vocabulary import played_pretokenizer
 
+TEMPLATE_KEY = "tokenizer.chat_template"
 NOT_PLAYED = "bankML's native forward pass does not play it"
 
 
@@ -13,12 +15,13 @@ def require_played(header: Header) -> None:
     What loading finds later is the vocabulary's: reading one takes too long to be done twice.
     """
     plan(header)
+    played_pretokenizer(header.metadata)
     template_source(header)
 
 
 def template_source(header: Header) -> str:
     """The model's chat template. Raises Refused where there is none."""
-    source = header.metadata.get("tokenizer.chat_template")
+    source = header.metadata.get(TEMPLATE_KEY)
     if not isinstance(source, str):
-        raise Refused(f"{NOT_PLAYED}: tokenizer.chat_template is missing, or is no text")
+        raise Refused(f"{NOT_PLAYED}: {TEMPLATE_KEY} is missing, or is no text")
     return source

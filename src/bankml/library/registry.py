@@ -62,12 +62,12 @@ class Registry:
 
     def names_of(self, source: Source) -> tuple[str, ...]:
         """Every name that leads to `source` now, its own first."""
-        found = aliases(self._pins()[0])
+        found = self._names(self._pins()[0])
         return tuple(name for name in names(source.file) if found.get(name) == source.file)
 
     def is_pin(self, name: str) -> bool:
         """Whether `name` (as `checked_name` gives it) is a pinned file's, its aliases included."""
-        return name in aliases(self._pins()[0])
+        return name in self._names(self._pins()[0])
 
     def resolve(self, name: str | None) -> Reference:
         """What `name` stands for; None is the startup model. Loads nothing; the file need not be there.
@@ -82,11 +82,11 @@ class Registry:
                 raise NotFound("no model is named, and there is none to start with")
             return self._startup_reference(self._startup, pins)
         asked = checked_name(name)
-        file = aliases(pins).get(asked)
-        if file is not None:
+        file = self._names(pins).get(asked)
+        if file is not None and file in pins:
             source = self._located(pins[file])
             return Reference(source.name, source)
-        if self._startup is not None and asked in names(self._startup.file):
+        if file is not None and self._startup is not None:
             return self._startup_reference(self._startup, pins)
         bare = asked.removesuffix(LATEST)
         if self.folder is not None and DERIVED_NAME.fullmatch(bare):
@@ -113,6 +113,11 @@ class Registry:
         skipped = f" (passed over: {problems[0].file}: {problems[0].reason})" if problems else ""
         return there + skipped
 
+    def _names(self, pins: Mapping[str, Pin]) -> dict[str, str]:
+        """Every name of a file, and the file: what all that is said of names here goes by. The startup model keeps its
+        own without a record too, so that no other model answers by them."""
+        return aliases(pins if self._startup is None else [self._startup.file, *pins])
+
     # The folder as it is now
 
     def _pins(self) -> tuple[dict[str, Pin], list[Problem]]:
@@ -123,7 +128,7 @@ class Registry:
             try:
                 found += self._startup_pin(self._startup)
             except FileProblem as error:
-                problems.append(Problem(os.path.basename(self._startup.fork), error.message))
+                problems.append(Problem(os.path.basename(self._startup.fork), error.told))
         if self.folder is not None:
             try:
                 pins, odd = self._forks.pins(self.folder)
@@ -158,7 +163,7 @@ class Registry:
         if self.folder is None:
             return [], []
         pins = self._pins()[0]
-        pinned = aliases(pins)
+        pinned = self._names(pins)
         found: list[Derived] = []
         problems: list[Problem] = []
         try:
@@ -172,7 +177,7 @@ class Registry:
             try:
                 found.append(self._derived_at(os.path.join(self.folder, name), pins))
             except BankmlError as error:
-                problems.append(Problem(name, error.message))
+                problems.append(Problem(name, error.told))
         return found, problems
 
     def _derived_at(self, path: str, pins: Mapping[str, Pin]) -> Derived:

@@ -10,7 +10,8 @@ import os
 import numpy as np
 import numpy.typing as npt
 
-from bankml.errors import FileProblem, ModelChanged
+from bankml.errors import ModelChanged
+from bankml.files import problem
 from bankml.gate.identity import FileIdentity
 from bankml.gate.verify import Verified
 from bankml.model.pages import zeros
@@ -32,7 +33,7 @@ class Weights:
                 same = same and _fill(file, self._bytes.data)
                 same = same and FileIdentity.of(file.fileno()) == verified.identity
         except OSError as error:
-            raise FileProblem(f"cannot read {verified.path}: {error.strerror}") from error
+            raise problem("read", verified.path, error) from error
         if not same:
             raise ModelChanged(f"{os.path.basename(verified.path)} changed since it was verified")
         self._bytes.flags.writeable = False

@@ -5,8 +5,9 @@ sentences, never raised.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 from bankml.receipt.raw import raw_value
 from bankml.receipt.receipt import LogprobsHash, sha256_hex
@@ -15,6 +16,23 @@ RECEIPT_KEY = "bankml_receipt"
 
 LOGPROBS = (("choices", 0, "logprobs", "content"), ("completion_probabilities",), ("logprobs",))
 """Where an answer's object, event or line has its probabilities."""
+
+COUNTS = {
+    ("usage", "prompt_tokens"): "prompt_tokens",
+    ("usage", "completion_tokens"): "completion_tokens",
+    ("prompt_eval_count",): "prompt_tokens",
+    ("eval_count",): "completion_tokens",
+    ("tokens_evaluated",): "prompt_tokens",
+    ("tokens_predicted",): "completion_tokens",
+}
+"""Where an answer counts its tokens, and which of the receipt's counts that is. What is said last counts: a stream may
+count as it goes."""
+
+MARKS = ("choices", "done", "stop")
+"""What the objects of `/v1`, of `/api` and of `/completion` have."""
+
+Asked = Literal["messages", "prompt"]
+"""What a request asks with: a chat, or one prompt."""
 
 
 @dataclass(frozen=True)
@@ -34,15 +52,16 @@ def check(request_body: bytes, answer: bytes) -> Checked:
     """Checks an answer of `/v1/chat/completions`, `/v1/completions`, `/completion`, `/api/chat` or `/api/generate`
     against its request's body.
 
-    The answer is a JSON object, a stream of events, or lines of JSON. A receipt has `logprobs_sha256` exactly when the
-    answer carries probabilities.
+    The answer is a JSON object, a stream of events, or lines of JSON. Its text is what stands where that API has it. A
+    receipt has `logprobs_sha256` exactly when the answer carries probabilities, and the answer's counts are its own.
     """
     try:
         sources = _json_texts(answer)
         objects = [_object(source) for source in sources]
     except ValueError as error:
         return Checked(None, "", (f"the answer cannot be read: {error}",))
-    text = "".join(part for found in objects for part in texts(found))
+    asked = asked_with(request_body)
+    text = "".join(part for found in objects for part in texts(found, asked))
     receipts = [found[RECEIPT_KEY] for found in objects if RECEIPT_KEY in found]
     if len(receipts) != 1 or not isinstance(receipts[0], dict):
         return Checked(None, text, (f"the answer carries {len(receipts)} receipts, not one",))
@@ -53,6 +72,8 @@ def check(request_body: bytes, answer: bytes) -> Checked:
             _differs("response_sha256", receipt, "the answer's text", text.encode("utf-8", "surrogatepass")),
             _differs("request_sha256", receipt, "the request's body", request_body),
             _logprobs_differ(receipt, sources),
+            *_counts_differ(receipt, objects),
+            _mixed(objects),
         )
         if problem
     ]
@@ -83,6 +104,27 @@ def _logprobs_differ(receipt: Mapping[str, object], sources: Iterable[str]) -> s
     if is_really is None:
         return f"logprobs_sha256 is {said}, but the answer has no probabilities"
     return f"logprobs_sha256 is {said}, but the sha256 of the answer's probabilities is {is_really}"
+
+
+def _counts_differ(receipt: Mapping[str, object], objects: Iterable[Mapping[str, object]]) -> Iterable[str]:
+    said: dict[tuple[str, ...], object] = {}
+    for found in objects:
+        for path in COUNTS:
+            value: object = found
+            for key in path:
+                value = value.get(key) if isinstance(value, dict) else None
+            if value is not None:
+                said[path] = value
+    for path, value in said.items():
+        count = receipt.get(COUNTS[path])
+        if type(value) is not type(count) or value != count:
+            yield f"{'.'.join(path)} is {json.dumps(value)[:80]}, but the receipt's {COUNTS[path]} is {count}"
+
+
+def _mixed(objects: Iterable[Mapping[str, object]]) -> str | None:
+    """Each API's clients would find another text in it."""
+    found = [mark for mark in MARKS if any(mark in one for one in objects)]
+    return f"the answer has {' and '.join(found)}, which no one API's answers have" if len(found) > 1 else None
 
 
 def _json_texts(answer: bytes) -> list[str]:
@@ -123,13 +165,40 @@ def _object(text: str) -> dict[str, object]:
     return value
 
 
-def texts(found: Mapping[str, object]) -> Iterable[str]:
+def asked_with(request_body: bytes) -> Asked | None:
+    """What the request asks with, where it has one of the two alone."""
+    try:
+        body = json.loads(request_body)
+    except (ValueError, RecursionError):
+        return None
+    found = [name for name in get_args(Asked) if isinstance(body, dict) and body.get(name) is not None]
+    return found[0] if len(found) == 1 else None
+
+
+def texts(found: Mapping[str, object], asked: Asked | None = None) -> Iterable[str]:
     """The parts of the answer's text in one JSON object, whole answer, event or line: what `response_sha256` is taken
-    of."""
+    of.
+
+    An object with `choices` is of `/v1`, one with `done` of `/api`, one with `stop` of `/completion`; text elsewhere
+    than their clients look for it is none. `asked` tells a chat's place from a prompt's.
+    """
     choices = found.get("choices")
-    each = [one for one in (choices if isinstance(choices, list) else []) if isinstance(one, dict)]
-    parts = [found.get("message"), *(one.get("message", one.get("delta")) for one in each)]
-    inside = [part.get("content") for part in parts if isinstance(part, dict)]
-    for text in (found.get("content"), found.get("response"), *inside, *(one.get("text") for one in each)):
-        if isinstance(text, str):
-            yield text
+    if isinstance(choices, list):
+        for choice in choices:
+            if isinstance(choice, dict):
+                yield from _said(choice, "message" if "message" in choice else "delta", "text", asked)
+    elif "done" in found:
+        yield from _said(found, "message", "response", asked)
+    elif "stop" in found and isinstance(text := found.get("content"), str):
+        yield text
+
+
+def _said(holder: Mapping[str, object], chat: str, prompt: str, asked: Asked | None) -> Iterator[str]:
+    """The text that an object carries at `chat`, inside a message, and at `prompt`, as it stands."""
+    message = holder.get(chat)
+    content = message.get("content") if isinstance(message, dict) else None
+    if asked != "prompt" and isinstance(content, str):
+        yield content
+    text = holder.get(prompt)
+    if asked != "messages" and isinstance(text, str):
+        yield text

@@ -10,10 +10,9 @@ from bankml import __version__
 from bankml.api.ollama.models import human_count
 from bankml.api.routes import build_application
 from bankml.gate.verify import record, verify
-from bankml.gguf.values import ValueType
-from bankml.gguf.writer import encode_value
 from tests.api.api_toys import ask
 from tests.end_to_end import tiny
+from tests.library.folders import make_odd
 from tests.tiny_model import tiny_model
 
 TINY = "tiny"
@@ -32,12 +31,6 @@ def house(tmp_path_factory):
         record(folder / f"{name}.gguf", folder / f"{name}.FORK.json")
     os.unlink(folder / "gone.gguf")
     return build_application(verified, n_ctx=256, threads=1, registry=str(folder)), folder
-
-
-def make_odd(path):
-    """Gives the model a pre-tokenizer of the same length that is not played."""
-    known, other = (encode_value(ValueType.STRING, name) for name in ("qwen2", "gpt-2"))
-    path.write_bytes(path.read_bytes().replace(known, other, 1))
 
 
 def get(house, path):
@@ -115,13 +108,13 @@ def test_only_the_resident_model_is_running_and_expires(house):
     }  # fmt: skip
 
 
-def test_what_is_not_played_or_not_here_is_refused_and_leaves_no_model_behind(house):
+def test_what_is_not_played_or_not_here_is_refused_and_costs_nobody_the_resident_model(house):
     application, _ = house
+    assert ask(application, "/api/chat", {"model": TINY}).status == 200
     for name, why in (("odd", "tokenizer.ggml.pre"), ("gone", "is pinned, but the file is not here")):
         reply = ask(application, "/api/chat", {"model": name, "messages": [{"role": "user", "content": "x"}]})
         assert reply.status == 503 and why in reply.json["error"]
-        assert get(house, "/api/ps") == {"models": []}
-    assert ask(application, "/api/generate", {"model": TINY}).json["done_reason"] == "load"
+        assert [model["name"] for model in get(house, "/api/ps")["models"]] == [TINY]
 
 
 def test_derived_models_are_made_shown_listed_copied_and_deleted(house):
@@ -154,6 +147,83 @@ def test_derived_models_are_made_shown_listed_copied_and_deleted(house):
         assert ask(application, "/api/delete", {"model": name}, method="DELETE").status == 404
     assert ask(application, "/api/delete", {"model": "tiny"}, method="DELETE").status == 400
     assert [model["name"] for model in get(house, "/api/tags")["models"]] == ["tiny", "gone", "odd"]
+
+
+def test_what_cannot_be_made_is_a_refusal_without_a_path(house):
+    application, folder = house
+    (folder / "dd.MODEL.json").mkdir()
+    (folder / "out.MODEL.json").symlink_to(folder / "nowhere.txt")
+    (folder / "damaged.FORK.json").write_text("{")
+    (folder / "linked.FORK.json").symlink_to(folder / "none")
+    for path, method, body, status, why in (
+        ("/api/create", "POST", {"model": "dd", "from": "tiny"}, 503, "dd.MODEL.json is not a plain file"),
+        ("/api/delete", "DELETE", {"model": "dd"}, 503, "dd.MODEL.json is not a plain file"),
+        ("/api/show", "POST", {"model": "dd"}, 503, "cannot read dd.MODEL.json: not a regular file"),
+        ("/api/create", "POST", {"model": "out", "from": "tiny"}, 503, "out.MODEL.json is a symbolic link: refused"),
+        ("/api/copy", "POST", {"source": "tiny", "destination": "out"}, 503, "out.MODEL.json is a symbolic link"),
+        ("/api/create", "POST", {"model": "x", "from": "gone"}, 503, "gone.gguf is pinned, but the file is not here"),
+        ("/api/create", "POST", {"model": "x", "from": "odd"}, 503, "odd.gguf: tokenizer.ggml.pre is 'gpt-2'"),
+        ("/api/show", "POST", {"model": "nix"}, 404, "passed over: damaged.FORK.json: cannot read damaged.FORK.json: "),
+        ("/v1/chat/completions", "POST", {"model": "nix", "messages": [{"role": "user", "content": "x"}]}, 404,
+         "passed over: damaged.FORK.json: "),
+        ("/api/create", "POST", {"model": "x", "from": "tiny", "parameters": {"stop": ["x"] * 1025}}, 400, "at most 1"),
+        ("/api/create", "POST", {"model": "x", "from": "tiny", "system": 'a\n"""\n'}, 400, "no Modelfile can hold"),
+    ):  # fmt: skip
+        reply = ask(application, path, body, method=method)
+        assert reply.status == status and why in reply.body.decode(), reply.body
+        assert str(folder) not in reply.body.decode() and "cannot read /" not in reply.body.decode()
+    assert not (folder / "nowhere.txt").exists()
+    (folder / "dd.MODEL.json").rmdir()
+    for name in ("out.MODEL.json", "damaged.FORK.json", "linked.FORK.json"):
+        (folder / name).unlink()
+
+
+def test_what_is_told_of_files_has_no_folder(house, monkeypatch):
+    """A base that cannot be opened, and a folder that cannot be written to."""
+    application, folder = house
+    os.rename(folder / "odd.gguf", folder / "odd.was")
+    (folder / "odd.gguf").symlink_to(folder)  # no file: not here
+    assert ask(application, "/api/create", {"model": "x", "from": "odd"}).status == 503
+    (folder / "odd.gguf").unlink()
+    os.rename(folder / "odd.was", folder / "odd.gguf")
+
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    reply = ask(application, "/api/create", {"model": "x", "from": "tiny"})
+    assert (reply.status, reply.json) == (500, {"error": "cannot write x.MODEL.json: no space left on device"})
+    assert not [name for name in os.listdir(folder) if name.startswith((".", "x"))]
+
+
+def test_a_derived_model_that_was_deleted_or_made_anew_is_not_the_running_one(house):
+    application, _ = house
+
+    def running():
+        (model,) = get(house, "/api/ps")["models"]
+        return model["name"], model["digest"]
+
+    digests = {model["name"]: model["digest"] for model in get(house, "/api/tags")["models"]}
+    for system in ("one", "two"):
+        ask(application, "/api/create", {"model": "temp", "from": "tiny", "system": system})
+        if system == "one":
+            ask(application, "/api/chat", {"model": "temp", "keep_alive": -1})
+        digest = {model["name"]: model["digest"] for model in get(house, "/api/tags")["models"]}["temp"]
+        assert running() == ("temp", digest)
+    ask(application, "/api/delete", {"model": "temp"}, method="DELETE")
+    assert running() == ("tiny", digests["tiny"])
+
+
+def test_a_format_that_cannot_be_is_refused_before_a_model_is_loaded(house):
+    application, _ = house
+    ask(application, "/api/chat", {"model": TINY, "keep_alive": 0})
+    for path in ("/api/chat", "/api/generate"):
+        for schema in ({"type": "nonsense"}, {"$ref": "#/nowhere"}):
+            reply = ask(application, path, {"model": TINY, "format": schema})
+            assert reply.status == 400 and reply.json["error"].startswith("Field 'format': "), reply.body
+    assert get(house, "/api/ps") == {"models": []}
+    good = {"model": TINY, "format": {"type": "object"}}
+    assert ask(application, "/api/generate", good).json["done_reason"] == "load"
 
 
 def test_a_layer_is_the_same_on_every_api(house):

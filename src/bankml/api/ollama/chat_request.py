@@ -7,7 +7,7 @@ from typing import Any
 from bankml.api import fields
 from bankml.api.chat_request import Unplayed, refuse_unplayed
 from bankml.api.json_in import read_object
-from bankml.api.ollama.request import UNPLAYED, Asked, read_asked
+from bankml.api.ollama.request import UNPLAYED, Asked, check_format, read_asked
 
 CHAT_UNPLAYED: Unplayed = {**UNPLAYED, "tools": (([],), "tools are not supported: bankML does not call tools")}
 
@@ -36,7 +36,10 @@ def read_chat(data: bytes) -> Chat:
     messages = body.get("messages")
     if messages is not None and not isinstance(messages, list):
         raise fields.refuse("messages", f"expected an array, but got {fields.shown(messages)}")
-    return Chat(read_asked(body), read_messages(messages or []))
+    asked = read_asked(body)
+    if not messages:
+        check_format(asked)
+    return Chat(asked, read_messages(messages or []))
 
 
 def read_messages(messages: list[Any]) -> tuple[Mapping[str, str], ...]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from bankml.api import fields
 from bankml.api.chat_request import Unplayed, refuse_unplayed
 from bankml.api.json_in import read_object
-from bankml.api.ollama.request import UNPLAYED, Asked, read_asked
+from bankml.api.ollama.request import UNPLAYED, Asked, check_format, read_asked
 from bankml.errors import RequestError
 
 GENERATE_UNPLAYED: Unplayed = {
@@ -43,4 +43,7 @@ def read_generate(data: bytes) -> Generate:
         raise RequestError(
             "Field 'format': a raw prompt has no template to hold its answer behind; leave one of the two out"
         )
-    return Generate(asked, fields.string(body, "prompt") or "", system, raw)
+    prompt = fields.string(body, "prompt") or ""
+    if not prompt:
+        check_format(asked)
+    return Generate(asked, prompt, system, raw)

@@ -5,6 +5,7 @@ import math
 import os
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,12 +18,10 @@ from bankml.errors import BankmlError, Refused
 from bankml.gate.guard import guard, require_model
 from bankml.gate.identity import FileIdentity
 from bankml.gguf.header import Header
-from bankml.library.derived import TEMPLATE_KEY
-from bankml.library.modelfile import Modelfile, write_modelfile
+from bankml.library.modelfile import Modelfile, can_be_spelled, write_modelfile
+from bankml.library.played import TEMPLATE_KEY, require_played
 from bankml.library.reference import Layer, Reference, Source
 from bankml.library.residency import Library
-from bankml.model.plan import plan
-from bankml.text.vocabulary import played_pretokenizer
 
 Json = dict[str, Any]
 
@@ -76,7 +75,7 @@ class Known:
                     self._facts[key] = found
             return found
         except (BankmlError, OSError) as error:
-            return Facts(reason=error.message if isinstance(error, BankmlError) else f"{source.file} cannot be read")
+            return Facts(reason=error.told if isinstance(error, BankmlError) else f"{source.file} cannot be read")
 
 
 def tags(library: Library, known: Known) -> Json:
@@ -89,10 +88,20 @@ def ps(library: Library, known: Known) -> Json:
     resident, expires_at, reference = library.resident, library.expires_at, library.asked
     if resident is None:
         return {"models": []}
+    reference = _as_it_is(library, reference, resident.source)
     expires = time.time_ns() + LONGEST_NS if expires_at is None else int(expires_at * 1e9)
     named = {name: value for name, value in _listed(reference, known).items() if name not in ("modified_at", "bankml")}
     state = {"expires_at": moment(expires), "size_vram": 0, "context_length": resident.n_ctx}
     return {"models": [named | state]}
+
+
+def _as_it_is(library: Library, asked: Reference, source: Source) -> Reference:
+    """What the resident model was asked for as, if that is still a model of its file: derived models come and go."""
+    with suppress(BankmlError):
+        now = library.resolve(asked.name)
+        if now.source == source:
+            return now
+    return Reference(source.name, source)
 
 
 def version() -> Json:
@@ -185,10 +194,7 @@ def _facts_of(header: Header) -> Facts:
         counts[tensor.type.name] = counts.get(tensor.type.name, 0) + tensor.elements
     reason = None
     try:
-        plan(header)
-        played_pretokenizer(header.metadata)
-        if not isinstance(header.metadata.get(TEMPLATE_KEY), str):
-            reason = f"{TEMPLATE_KEY} is missing, or is no text"
+        require_played(header)
     except Refused as error:
         reason = error.message
     weights = max(counts, key=lambda name: counts[name], default="")
@@ -229,7 +235,8 @@ def _parameters(layer: Layer) -> str:
 
 
 def _modelfile(reference: Reference, layer: Layer, template: str) -> str:
-    """What `create` would make the same model of; FROM is the name of its file's model."""
+    """What `create` would make the same model of; FROM is the name of its file's model. The template is its file's own
+    in any case, and left out where a Modelfile cannot hold it."""
     written = write_modelfile(
         Modelfile(
             source=reference.source.name,
@@ -238,7 +245,7 @@ def _modelfile(reference: Reference, layer: Layer, template: str) -> str:
             stop=layer.stop,
             messages=layer.messages,
             license=layer.license,
-            template=template or None,
+            template=template if template and can_be_spelled(template) else None,
             requires=layer.requires,
         )
     )

@@ -68,11 +68,16 @@ def read_options(given: Mapping[str, Any]) -> Options:
 
 
 def _number(name: str, value: Any) -> int | float:
-    """The value as `/v1/chat/completions` reads it, and refused in the same words, which are llama-server's."""
-    known, given = PARAMETERS[name], {name: value}
+    """The value as `/v1/chat/completions` reads it. What it refuses is refused in the same words, which are
+    llama-server's, and what the sampler would refuse by its own name for it, by the option's."""
+    known, path = PARAMETERS[name], f"options.{name}"
+    given = {path: value}
     if known.type is int:
-        return integer(given, name, int(known.least), int(known.most)) or 0
-    return real(given, name) or 0.0
+        return integer(given, path, int(known.least), int(known.most)) or 0
+    number = real(given, path) or 0.0
+    if number < known.least:
+        raise refuse(path, f"expected a number above 0, but got {shown(value)}")
+    return number
 
 
 def _stop(given: Mapping[str, Any]) -> list[str]:

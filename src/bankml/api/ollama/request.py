@@ -13,6 +13,8 @@ from bankml.api.chat_request import Unplayed
 from bankml.api.ollama.durations import keep_alive_seconds
 from bankml.api.ollama.options import NAMES, Options, read_options
 from bankml.errors import RequestError
+from bankml.grammar.json_schema import json_schema_to_grammar
+from bankml.grammar.matcher import Grammar
 
 UNPLAYED: Unplayed = {
     "images": (([],), "images are not read: only text is supported"),
@@ -82,6 +84,18 @@ def _held_to(wanted: object) -> Mapping[str, Any]:
     if isinstance(wanted, dict):
         return {"json_schema": wanted}
     raise fields.refuse("format", f'expected "json" or a JSON schema, but got {fields.shown(wanted)}')
+
+
+def check_format(asked: Asked) -> None:
+    """Raises RequestError for a schema of `format` that no answer can be held to. Every answer is made with a check of
+    its own; this is for requests that want none, before a model is loaded for them."""
+    schema = asked.held_to.get("json_schema")
+    if schema is None:
+        return
+    try:
+        Grammar.parse(json_schema_to_grammar(schema))
+    except RequestError as error:
+        raise fields.refuse("format", error.message) from None
 
 
 def _logprobs(body: Mapping[str, Any]) -> int | None:

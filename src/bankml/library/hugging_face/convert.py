@@ -202,6 +202,8 @@ def _shards(folder: str, inputs: list[Input], stack: ExitStack) -> list[_Shard]:
                 "weight_map", f"has {shown(tensor)} in {glimpse(name)}, which is no {SUFFIX} file's name"
             )
     names = sorted(set(places.values()))
+    if not names:
+        raise index.refuse("weight_map", "names no file")
     if len(names) > MOST_SHARDS:
         raise index.refuse("weight_map", f"names {len(names)} files, more than {MOST_SHARDS}")
     shards = [_Shard(folder, name, stack) for name in names]
