@@ -166,11 +166,11 @@ def test_nothing_is_generated_that_is_not_verified(run, model, tmp_path, monkeyp
     other.write_bytes(Path(model).read_bytes())
     code, out, _, err = run(b"hi", other)
     assert (code, out) == (1, "") and f"there is no {other}.FORK.json beside the model" in err
-    mistyped = tmp_path / "tinny.gguf"
-    for words in ((), ("--fork", "F")):
-        assert run(b"hi", mistyped, *words)[::3] == (1, f"error: cannot read {mistyped}: no such file or directory\n")
     fork = tmp_path / "F"
     record(model, fork)
+    mistyped = tmp_path / "tinny.gguf"
+    for words in ((), ("--fork", fork)):
+        assert run(b"hi", mistyped, *words)[::3] == (1, f"error: cannot read {mistyped}: no such file or directory\n")
     other.write_bytes(other.read_bytes()[:-1] + b"\x01")
     code, out, _, err = run(b"hi", other, "--fork", fork)
     assert (code, out) == (2, "") and "!= pinned" in err

@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 def fork_of(file: str, fork: str | None) -> str:
     """The file of records: `fork`, or the one beside the model.
 
-    Raises FileProblem where there is no model `file`, UsageError where there is nothing beside it.
+    Raises UsageError where there is nothing beside it, FileProblem where there is no model `file` either.
     """
-    try:
-        os.stat(file)
-    except OSError as error:
-        raise problem("read", file, error) from error
     if fork is None:
         fork = f"{file}.FORK.json"
         if not os.path.lexists(fork):
+            try:
+                os.stat(file)
+            except OSError as error:
+                raise problem("read", file, error) from error
             raise UsageError(f"there is no {fork} beside the model: name its file of records with --fork")
     return fork
 
