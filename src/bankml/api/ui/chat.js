@@ -104,6 +104,7 @@ function shower(body) {
   let parts = 0, due = false, first = 0, thought = null;
   const put = () => {
     due = false;
+    if (!waiting.text && !waiting.thought) return;
     adding(() => {
       if (waiting.thought) (thought ??= thinking(body)).words.append(waiting.thought);
       if (waiting.text) { thought?.end(); body.classList.remove("waits"); body.append(waiting.text); }
