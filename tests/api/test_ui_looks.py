@@ -8,7 +8,7 @@ import pytest
 
 from bankml.api.ui import page as ui
 from tests.api.measured_house import House, paced_model
-from tests.api.ui_page import IDLE, LAST, ask, dress, opened, press, toy_house
+from tests.api.ui_page import IDLE, LAST, ask, dress, opened, press, told_instead, toy_house
 from tests.engine.engine_toys import hashing
 
 
@@ -108,6 +108,26 @@ def test_nothing_is_wider_than_the_screen(chromium, width, scheme, tmp_path):
         page.screenshot(tmp_path / "page.png")
         assert struct.unpack(">II", (tmp_path / "page.png").read_bytes()[16:24]) == (width, 900)
         assert page.complaints == []
+
+
+def test_on_a_small_screen_what_comes_next_stands_below(chromium):
+    models = [{"name": f"model-{number}", "sha256": f"{number}" * 64, "found": True} for number in range(8)]
+    with toy_house() as house, chromium.page() as tab:
+        told_instead(tab, models=models)
+        dress(tab, 390, "light", 844)
+        page = opened(tab, house.url)
+        tops = page.run("return [...document.querySelectorAll('.card')].map(card => card.getBoundingClientRect().top)")
+        assert len(tops) == 5 and tops == sorted(tops)
+        assert page.run("return models.children.length") == 8
+        assert page.run("return models.scrollHeight <= models.clientHeight")
+
+
+def test_without_its_script_the_page_says_where_else_to_look(chromium):
+    with toy_house() as house, chromium.page() as tab:
+        tab.call("Emulation.setScriptExecutionDisabled", value=True)
+        assert tab.open(f"{house.url}/bankml/ui") == 200
+        tab.call("Emulation.setScriptExecutionDisabled", value=False)
+        assert "GET /bankml tells what was verified" in tab.text
 
 
 # ---- without a browser

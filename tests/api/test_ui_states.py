@@ -6,23 +6,10 @@ import pytest
 
 from bankml.measure.completions import Record
 from tests.api.measured_house import paced_model
-from tests.api.ui_page import IDLE, LAST, ask, begin, opened, press, said, toy_house
+from tests.api.ui_page import IDLE, LAST, ask, begin, opened, press, said, told_instead, toy_house
 from tests.engine.engine_toys import hashing
 
 GUARDS = "['guard', 'guard-above'].map(id => document.getElementById(id).textContent)"
-
-
-def told_instead(tab, **fields):
-    """GET /bankml will tell `fields` instead of its own, and `globalThis.instead` further ones."""
-    script = f"""
-        const real = window.fetch;
-        globalThis.instead = {json.dumps(fields)};
-        window.fetch = async (path, options) => {{
-            const answer = await real(path, options);
-            return path === '/bankml' ? Response.json({{...await answer.json(), ...globalThis.instead}}) : answer;
-        }};
-    """
-    tab.call("Page.addScriptToEvaluateOnNewDocument", source=script)
 
 
 def recorded(house, count, rate=20):
@@ -64,7 +51,7 @@ def test_a_pause_is_seen_and_nothing_is_said_to_be_so_meanwhile(chromium):
         page.run("pause.click()")
         page.wait_for(f"({looks}).join() !== {json.dumps(before)}.join()")
         assert page.run("return pause.getAttribute('aria-pressed')") == "true"
-        assert all(each.startswith("not looked at since ") for each in page.run(f"return {GUARDS}"))
+        assert all(each.startswith("as of ") for each in page.run(f"return {GUARDS}"))
         assert page.run("return document.querySelector('#seen-note').textContent").startswith("paused since ")
         begin(page, "Go on.")
         page.wait_for("document.querySelectorAll('#chart-rate .live').length === 1")

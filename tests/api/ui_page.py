@@ -1,5 +1,7 @@
 """The page at /bankml/ui as a test uses it: a server of the toy model, and what a person does and sees."""
 
+import json
+
 from tests.api.api_toys import toy_ollama
 from tests.api.measured_house import House
 
@@ -49,3 +51,16 @@ def dress(page, width, scheme, height=900):
     size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
     page.call("Emulation.setDeviceMetricsOverride", **size)
     page.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+
+
+def told_instead(tab, **fields):
+    """GET /bankml will tell `fields` instead of its own, and `globalThis.instead` further ones."""
+    script = f"""
+        const real = window.fetch;
+        globalThis.instead = {json.dumps(fields)};
+        window.fetch = async (path, options) => {{
+            const answer = await real(path, options);
+            return path === '/bankml' ? Response.json({{...await answer.json(), ...globalThis.instead}}) : answer;
+        }};
+    """
+    tab.call("Page.addScriptToEvaluateOnNewDocument", source=script)

@@ -60,7 +60,7 @@ function show() {
 function verdict() {
   const {about} = state;
   if (state.lost) return ["", `no answer since ${clock(state.seen)}`];
-  if (state.paused) return ["", `not looked at since ${clock(state.seen)}`];
+  if (state.paused) return ["", `as of ${clock(state.seen)}`];
   if (about.guard !== "play") return ["bad", about.guard];
   if (about.unchanged === false) return ["bad", "changed"];
   return about.resident === null ? ["", "not in memory"] : ["good", "verified"];
@@ -118,7 +118,7 @@ function modelRow({name, base, sha256, found, here, reason}) {
     : found === false ? mark("", "file not found") : reason ? mark("", "not played here") : null;
   const row = element("li", {}, element("div", {}, element("span", {className: "name", textContent: name}), words),
     base ? element("span", {className: "quiet", textContent: `laid over ${base}`}) : null,
-    reason && found !== false ? element("span", {className: "quiet", textContent: reason}) : null,
+    reason && !here && found !== false ? element("span", {className: "quiet", textContent: reason}) : null,
     sha256 ? hash(`the sha256 of ${name}`, sha256) : null);
   row.dataset.row = name;
   return row;
