@@ -163,7 +163,8 @@ def test_an_error_and_a_stop_are_in_view_and_the_question_comes_back(chromium):
         assert page.run(f"return {IN_VIEW}({LAST}.querySelector('.problem'))")
         assert page.run("return question.value.length") == 5000
         marked = "[...document.querySelectorAll('.said.user .after')].map(each => each.textContent)"
-        assert page.run(f"return {marked}") == ["", "not answered, no part of the conversation"]
+        assert page.run(f"return {marked}") == ["", "not answeredleft out of the conversation"]
+        assert page.run("return talk.scrollWidth <= talk.clientWidth")
         assert "in the box again" in page.run("return spoken.textContent")
         page.run("question.value = ''; globalThis.sent = []")
         page.run(TAMPER % "sent.push(JSON.parse(new TextDecoder().decode(options.body))); return real(path, options);")

@@ -3,7 +3,7 @@
 import json
 import threading
 
-from tests.api.ui_page import IDLE, LAST, ask, begin, opened, said
+from tests.api.ui_page import IDLE, LAST, ask, begin, look_again, opened, said
 from tests.gateway.front import House
 from tests.gateway.standin import DONE, ROLE, STREAM_HEAD, TEXT, TIMINGS, chunk, delta
 
@@ -38,6 +38,7 @@ def test_a_file_that_changed_is_told(chromium, tmp_path):
         assert json.loads(house.ask(path="/bankml")[2])["unchanged"] is True
         page = opened(tab, PAGE.format(house.port))
         house.path.touch()
+        look_again(page)
         page.wait_for("document.querySelector('#guard').textContent === '✗ changed'")
         assert json.loads(house.ask(path="/bankml")[2])["unchanged"] is False
         ask(page, "Where?")

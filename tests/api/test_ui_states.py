@@ -6,7 +6,7 @@ import pytest
 
 from bankml.measure.completions import Record
 from tests.api.measured_house import paced_model
-from tests.api.ui_page import IDLE, LAST, ask, begin, opened, press, said, told_instead, toy_house
+from tests.api.ui_page import IDLE, LAST, ask, begin, look_again, opened, press, said, told_instead, toy_house
 from tests.engine.engine_toys import hashing
 
 GUARDS = "['guard', 'guard-above'].map(id => document.getElementById(id).textContent)"
@@ -22,6 +22,7 @@ def test_a_file_that_changed_is_told(chromium):
     with house, chromium.page() as tab:
         page = opened(tab, house.url)
         house.measured._application._library.resident.verified.changed = True
+        look_again(page)
         page.wait_for(f"{GUARDS}.every(each => each === '✗ changed')")
         assert "The file changed since it was verified. Nothing is answered with it." in page.text
         assert page.run("return told.textContent") == "The model's file changed since it was verified"
@@ -33,6 +34,7 @@ def test_a_server_that_went_away_is_told_beside_the_failure(chromium):
     with chromium.page() as tab:
         with toy_house() as house:
             page = opened(tab, house.url)
+        look_again(page)
         page.wait_for("about.textContent === 'The server does not answer.'")
         assert all(each.startswith("no answer since ") for each in page.run(f"return {GUARDS}"))
         assert page.run("return told.textContent") == "The server does not answer"
@@ -113,6 +115,7 @@ def test_models_are_told_apart(chromium):
         assert "the architecture is not played" in page.text
         assert page.run("return [...model.options].map(each => each.value)") == ["toy-1m-f16", "poet"]
         page.run("globalThis.instead.resident = null")
+        look_again(page)
         page.wait_for(f"{GUARDS}.every(each => each === 'not in memory')")
         assert "no model; the next question loads one" in page.text
         assert page.complaints == []
@@ -129,6 +132,7 @@ def test_the_focus_stays_when_another_model_is_resident(chromium, box):
         before = page.run(f"return {focused}")
         change = {"resident": {"name": "beta", "expires_at": None}, "model": "beta", "model_sha256": "b" * 64}
         page.run(f"Object.assign(globalThis.instead, {json.dumps(change)})")
+        look_again(page)
         page.wait_for("verified.innerText.includes('beta')")
         assert page.run(f"return {focused}") == before and before.startswith(box)
 

@@ -53,6 +53,11 @@ def dress(page, width, scheme, height=900):
     page.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
 
 
+def look_again(page):
+    """The page asks the server now what it asks every two seconds."""
+    page.run("document.dispatchEvent(new Event('visibilitychange'))")
+
+
 def told_instead(tab, **fields):
     """GET /bankml will tell `fields` instead of its own, and `globalThis.instead` further ones."""
     script = f"""

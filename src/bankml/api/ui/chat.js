@@ -192,7 +192,7 @@ function broken(error, {body, after}, asked) {
     } else {
       state.conversation.pop();
       body.hidden = true;
-      asked.after.append(mark("", "not answered, no part of the conversation"));
+      asked.after.append(mark("", "not answered"), "left out of the conversation");
     }
     if (!stopped) after.append(element("span", {className: "problem", textContent: error.message}));
     else after.append(mark("", text ? "stopped: no receipt, for the answer is not whole" : "stopped before its first word"));
