@@ -135,7 +135,7 @@ IN_VIEW = """(each => {
 })"""
 
 
-@pytest.mark.parametrize(("width", "height"), [(1280, 800), (390, 844)])
+@pytest.mark.parametrize(("width", "height"), [(1280, 800), (390, 844), (390, 500)])
 def test_what_is_false_is_in_view(chromium, width, height):
     with toy_house("O" + "slo.\n" * 60) as house, chromium.page() as tab:
         dress(tab, width, "light", height)
