@@ -1,6 +1,7 @@
 """What is told of a running server, over real sockets: it agrees with the answers and their receipts."""
 
 import json
+import os
 import socket
 import threading
 
@@ -12,6 +13,7 @@ from bankml.api.routes import build_application
 from tests.api.api_toys import CHAT, toy_application, toy_ollama, user
 from tests.api.measured_house import House, paced_model
 from tests.engine.engine_toys import hashing
+from tests.gateway.front import STREAMED
 from tests.gateway.front import House as FrontHouse
 from tests.tiny_model import tiny_model
 
@@ -225,5 +227,31 @@ def test_in_front_of_llama_server_tokens_are_counted_and_no_completion_is_measur
         assert found["bankml_completion_tokens_total"] == receipt["completion_tokens"] > 0
         assert found["bankml_prompt_tokens_total"] == receipt["prompt_tokens"]
         assert "bankml_queue_length" not in found and found["bankml_time_to_first_token_seconds_count"] == 0
+        assert house.chat(STREAMED)[0] == 200  # of a stream the first token's time is known
+        while samples(house.ask("GET", "/metrics")[2])["bankml_requests_total", CHAT, "200"] == 1:
+            pass
+        assert samples(house.ask("GET", "/metrics")[2])["bankml_time_to_first_token_seconds_count"] == 1
         assert house.ask("GET", "/bankml/ui")[0] == 200
         assert json.loads(house.ask("GET", "/bankml/usage")[2])["processes"]
+
+
+def test_a_derived_model_is_recorded_under_its_own_name(tmp_path):
+    verified = tiny_model(tmp_path)
+    application = build_application(verified, n_ctx=512, threads=1, registry=str(tmp_path))
+    with House(application) as house, house.client() as client:
+        assert client.ask("POST", "/api/create", {"model": "poet", "from": "tiny", "system": "Rhyme."})[0] == 200
+        for name in ("tiny", "poet"):
+            assert client.ask("POST", CHAT, user("hi", model=name, max_tokens=2))[0] == 200
+        assert [record["model"] for record in client.get("/bankml/metrics")["completions"]] == ["tiny", "poet"]
+
+
+def test_whether_the_file_is_still_the_verified_one_is_looked_at_when_it_is_asked(tmp_path):
+    verified = tiny_model(tmp_path)
+    with House(build_application(verified, n_ctx=512, threads=1)) as house, house.client() as client:
+        assert client.get("/bankml")["unchanged"] is True
+        os.utime(verified.path)
+        assert client.get("/bankml")["unchanged"] is False
+        assert client.ask("POST", CHAT, user("hi", max_tokens=2))[0] == 503
+        client.ask("POST", "/api/generate", {"model": "tiny", "keep_alive": 0})
+        told = client.get("/bankml")
+        assert (told["resident"], told["unchanged"]) == (None, None)

@@ -23,6 +23,7 @@ def test_bankml_says_what_was_verified(get):
         "model_sha256": PROVENANCE.model_sha256,
         "guard": "play",
         "verified_at": "2026-01-01T00:00:00Z",
+        "unchanged": True,
         "n_ctx": 4096,
         "resident": {"name": "toy-1m-f16", "expires_at": None},
         "models": [{"name": "toy-1m-f16", "file": "Toy-1M-F16.gguf", "sha256": PROVENANCE.model_sha256, "found": True}],

@@ -91,7 +91,7 @@ def answer(
                     if reply.cancelled():
                         raise Cancelled
                     prepared = _prepared(prepare, ready, time.monotonic() - began)
-                return _respond(prepared, ready, reply)
+                return _respond(prepared, ready, reference.name, reply)
             finally:
                 library.keep(keep)
     except Cancelled:
@@ -113,7 +113,7 @@ def _prepared(prepare: Prepare, resident: Resident, loading: float) -> Prepared:
     return prepared
 
 
-def _respond(prepared: Prepared, resident: Resident, reply: Reply) -> LogLine:
+def _respond(prepared: Prepared, resident: Resident, name: str, reply: Reply) -> LogLine:
     generation, tally, writer = prepared.generation, prepared.tally, prepared.writer
     last: Step | None = None
     energy = read_counters()
@@ -137,18 +137,18 @@ def _respond(prepared: Prepared, resident: Resident, reply: Reply) -> LogLine:
         writer.abandon()
         if last is None:
             return LogLine(CLIENT_LEFT, len(generation.job.prompt), note=CANCELLED)
-        return _log(CLIENT_LEFT, last, CANCELLED, _timing(prepared, resident, last, CANCELLED, energy))
+        return _log(CLIENT_LEFT, last, CANCELLED, _timing(prepared, name, last, CANCELLED, energy))
     finish = last.finish or ""
-    timing = _timing(prepared, resident, last, finish, energy)
+    timing = _timing(prepared, name, last, finish, energy)
     timing = replace(timing, request_sha256=tally.request_sha256, response_sha256=tally.response_sha256)
     return _log(200, last, finish, timing)
 
 
-def _timing(prepared: Prepared, resident: Resident, last: Step, finish: str, energy: Counters | None) -> Timing:
+def _timing(prepared: Prepared, name: str, last: Step, finish: str, energy: Counters | None) -> Timing:
     sampler = prepared.generation.sampler
     held = sampler if isinstance(sampler, GrammarSampler) else None
     return Timing(
-        resident.name,
+        name,
         finish,
         last.progress.prompt_ms,
         prepared.tally.ttft_ms,

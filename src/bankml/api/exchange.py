@@ -36,7 +36,8 @@ class Request:
 class LogLine:
     """What flows back of one request, for its log line and for measuring; never a word of a message.
 
-    `timing` is there when the native engine completed an answer.
+    `timing` is there when the native engine completed an answer, `ttft_ms` (milliseconds from the request's first byte
+    to its answer's first token) when another did and streamed it.
     """
 
     status: int
@@ -45,6 +46,7 @@ class LogLine:
     completion_tokens: int | None = None
     note: str = ""
     timing: Timing | None = None
+    ttft_ms: float | None = None
 
 
 class Reply(Protocol):

@@ -72,10 +72,11 @@ class Measured:
         self._counters.refused(status)
 
     def _computed(self, line: LogLine) -> None:
-        """Tokens were computed. A record is kept of what the native engine did, for it alone was measured."""
+        """Tokens were computed. A record is kept of what the native engine did; of another's answers no more is known
+        than these counts and, where they are streamed, the time to the first token."""
         counts = (line.prompt_tokens, line.cached_tokens, line.completion_tokens)
         if line.timing is None:
-            self._counters.answered(Record(time.time(), None, *counts))
+            self._counters.answered(Record(time.time(), None, *counts, ttft_ms=line.ttft_ms))
             return
         record = _record(line.timing, *counts)
         self._counters.answered(record)

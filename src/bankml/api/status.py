@@ -1,10 +1,12 @@
 """`GET /bankml`: what was verified, when, and what answers with it. The one answer that gives an absolute path."""
 
 import os
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from bankml import __version__
+from bankml.errors import ModelChanged
 from bankml.library.reference import Reference
 from bankml.library.residency import Library
 
@@ -18,7 +20,11 @@ BEHIND = "llama.cpp"
 
 
 def bankml(library: Library) -> Json:
-    """The model that is resident, or was last; `resident` says which of the two, and `models` what else has a name."""
+    """The model that is resident, or was last; `resident` says which of the two, and `models` what else has a name.
+
+    `unchanged` is whether its file is still the one that was verified, looked at now; None where no model is resident,
+    for the next one is verified when it is loaded.
+    """
     last, resident, expires_at = library.last, library.resident, library.expires_at
     return {
         "bankml": __version__,
@@ -29,12 +35,21 @@ def bankml(library: Library) -> Json:
         "model_sha256": last.provenance.model_sha256,
         "guard": last.provenance.guard,
         "verified_at": _utc(last.verified_at),
+        "unchanged": None if resident is None else _unchanged(resident.check_unchanged),
         "n_ctx": last.n_ctx,
         "resident": None
         if resident is None
         else {"name": resident.name, "expires_at": None if expires_at is None else _utc(expires_at)},
         "models": [_model(reference) for reference in library.references()],
     }
+
+
+def _unchanged(check: Callable[[], None]) -> bool:
+    try:
+        check()
+    except ModelChanged:
+        return False
+    return True
 
 
 def _model(reference: Reference) -> Json:
@@ -55,6 +70,7 @@ def in_front_of(verified: "Verified", upstream: str) -> Json:
         "model_sha256": verified.sha256,
         "guard": verified.verdict.kind,
         "verified_at": _utc(verified.verified_at),
+        "unchanged": _unchanged(verified.check_unchanged),
         "upstream": upstream,
     }
 

@@ -150,7 +150,7 @@ class Proxy:
             raise EngineFailed("llama-server's answer is neither JSON nor a stream of events")
         counts = transcript.counts
         note = "the engine failed" if failed else transcript.finish
-        return LogLine(200, counts.prompt, counts.cached, counts.completion, note)
+        return LogLine(200, counts.prompt, counts.cached, counts.completion, note, ttft_ms=tally.ttft_ms)
 
     def _stream(self, answer: EngineAnswer, stream: EventStream, reply: Outgoing) -> bool:
         """Passes the events on. Whether the engine said in one of them that it failed."""
