@@ -81,7 +81,7 @@ def test_yarn_where_the_header_asks():
         ({"keys": {"general.architecture": None}}, "general.architecture is None"),
         ({"keys": {"general.type": "adapter"}}, "general.type is 'adapter'"),
         ({"keys": {"llama.block_count": None}}, "llama.block_count is missing"),
-        ({"keys": {"llama.block_count": 0}}, "llama.block_count is 0, outside 1 to 256"),
+        ({"keys": {"llama.block_count": 0}}, "llama.block_count is 0, outside 1 to 1024"),
         ({"keys": {"llama.block_count": 1 << 40}}, "llama.block_count is"),
         ({"keys": {"llama.block_count": True}}, "llama.block_count is not one whole number"),
         ({"keys": {"llama.attention.head_count": [4, 4]}}, "llama.attention.head_count is not one whole number"),
