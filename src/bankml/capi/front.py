@@ -2,31 +2,22 @@
 
 import atexit
 import logging
-import mmap
-import sys
-import threading
 import traceback
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from importlib import import_module
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from bankml import __version__
+from bankml.capi.loading import Loading, Quietly
 from bankml.capi.log import Say, SinkHandler
 from bankml.errors import PREFIXES, BankmlError, EngineFailed, FileProblem, one_line
 from bankml.model.limits import DEFAULT_CONTEXT
 
 if TYPE_CHECKING:
     from bankml.capi.handle import Handle
+    from bankml.gguf.header import Header
 
 Ending = Callable[[], bool]
 """libbankml's own: whether the host's Python is ending, so that no answer is to go on."""
-
-Quietly = Callable[[Callable[[], object]], object]
-"""libbankml's own: calls a function that loads numpy or begins a thread, so that the host does not notice."""
-
-NUMPY_BYTES = 128 << 20
-"""Of address space: more than numpy takes when it is loaded, and less than any model does after that."""
 
 ENDED = "the program has ended its Python"
 
@@ -67,74 +58,28 @@ def _opened(
     from bankml.gate.verify import verify
     from bankml.library.played import require_played
 
+    loading = Loading(quietly)
+
+    def judge(header: "Header") -> None:
+        require_played(header)
+        loading.begin(header)
+
     def unless_ending(_: int) -> None:
         if ending():
             raise EngineFailed(ENDED)
 
-    with _loaded_meanwhile(quietly):
-        verified = verify(model_path, fork_path, unless_ending, require=require_played)
+    try:
+        verified = verify(model_path, fork_path, unless_ending, require=judge)
+    finally:
+        loading.wait()
+    tokenizer = loading.tokenizer()
 
     from bankml.capi.handle import Handle
     from bankml.library.load import open_library
 
-    library = open_library(verified, n_ctx, environment=environment)
+    library = open_library(verified, n_ctx, environment=environment, tokenizer=tokenizer)
     log.info("verified: %s: guard %s, sha256 %s as pinned", verified.name, verified.verdict.kind, verified.sha256)
     return Handle(library, ending)
-
-
-@contextmanager
-def _loaded_meanwhile(quietly: Quietly) -> Iterator[None]:
-    """Has a thread of its own import what answers for the `with` block, which hashes: hashing needs no interpreter.
-
-    Where no thread is to be had, the calling one does so afterwards. Raises, after the block, what importing raises.
-    """
-    failures: list[Exception] = []
-
-    def load() -> None:
-        try:
-            _load(quietly)
-        except Exception as error:
-            failures.append(error)
-
-    thread = threading.Thread(target=load, name="bankml-import", daemon=True)
-    try:
-        quietly(thread.start)
-    except RuntimeError:
-        yield
-        load()
-    else:
-        try:
-            yield
-        finally:
-            thread.join()
-    if failures:
-        raise failures[0]
-
-
-def _load(quietly: Quietly) -> None:
-    if "numpy" not in sys.modules:
-        _look_for_room()
-        try:
-            quietly(lambda: import_module("numpy"))
-        except ImportError as error:
-            raise EngineFailed(f"numpy cannot be imported: {_first_line(error)}") from error
-    import_module("bankml.capi.handle")
-    import_module("bankml.library.load")
-
-
-def _look_for_room() -> None:
-    """Raises MemoryError where numpy's OpenBLAS would not find its memory: it ends the process then."""
-    try:
-        mmap.mmap(-1, NUMPY_BYTES, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()
-    except OSError:
-        raise MemoryError from None
-
-
-def _first_line(error: BaseException) -> str:
-    """What it says was the first cause: numpy puts pages of advice before that."""
-    while error.__cause__ is not None:
-        error = error.__cause__
-    return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
 
 
 def reason_of(error: BaseException) -> str:
