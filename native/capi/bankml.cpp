@@ -89,6 +89,8 @@ int give(const Callback &to, std::string_view bytes) noexcept {
     } catch (abi::__forced_unwind &) {
         stay_out();  // Python, which has ended, ended a thread that came back to it for the host's callback
         std::terminate();
+    } catch (...) {
+        std::terminate();  // here, where it can still say what was thrown
     }
 }
 

@@ -211,10 +211,14 @@ std::string raised() {
     py.PyErr_Fetch(&type, &value, &traceback);
     py.PyErr_NormalizeException(&type, &value, &traceback);
     const Owned owned[] = {Owned(type), Owned(value), Owned(traceback)};
-    const Owned text(value != nullptr ? py.PyObject_Str(value) : nullptr);
-    Py_ssize_t length = 0;
-    const char *utf8 = text ? py.PyUnicode_AsUTF8AndSize(text.get(), &length) : nullptr;
-    std::string found = utf8 != nullptr ? std::string(utf8, std::size_t(length)) : "no reason given";
+    std::string found;
+    const Owned text(value != nullptr ? py.PyObject_Str(value) : nullptr), name = attribute(type, "__name__");
+    for (const Owned *one : {&text, &name}) {  // a MemoryError says no more than its name
+        Py_ssize_t length = 0;
+        const char *utf8 = *one ? py.PyUnicode_AsUTF8AndSize(one->get(), &length) : nullptr;
+        if (found.empty() && utf8 != nullptr) found.assign(utf8, std::size_t(length));
+    }
+    if (found.empty()) found = "no reason given";
     py.PyErr_Clear();
     return found;
 }

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from bankml import __version__
-from bankml.capi.loading import Loading, Quietly
+from bankml.capi.loading import Loading, Quietly, first_line
 from bankml.capi.log import Say, SinkHandler
 from bankml.errors import PREFIXES, BankmlError, EngineFailed, FileProblem, one_line
 from bankml.model.limits import DEFAULT_CONTEXT
@@ -20,6 +20,9 @@ Ending = Callable[[], bool]
 """libbankml's own: whether the host's Python is ending, so that no answer is to go on."""
 
 ENDED = "the program has ended its Python"
+
+EXPECTED = (BankmlError, MemoryError, OSError, ImportError)
+"""What can happen without a mistake in bankml."""
 
 log = logging.getLogger("bankml.capi")
 
@@ -48,7 +51,8 @@ def open_handle(
         raise
     except BaseException as error:
         reason = reason_of(error)
-        log.error("%s", reason.removeprefix(f"{PREFIXES[1]}: "))  # whose level says as much
+        told = reason.removeprefix(f"{PREFIXES[1]}: ")  # the level says as much
+        log.error("%s", told if isinstance(error, EXPECTED) else f"{told}\n{where(error)}")
         return None, reason.encode("utf-8", "surrogateescape")
 
 
@@ -90,7 +94,9 @@ def reason_of(error: BaseException) -> str:
         return "error: out of memory"
     if isinstance(error, OSError):
         return f"error: {one_line(str(error))}"
-    return f"error: a mistake in bankml itself: {one_line(repr(error))}\n{where(error)}"
+    if isinstance(error, ImportError):
+        return f"error: a part of Python cannot be loaded: {one_line(first_line(error))}"
+    return f"error: a mistake in bankml itself: {one_line(repr(error))}"
 
 
 def where(error: BaseException) -> str:

@@ -64,7 +64,7 @@ def _import_all(quietly: Quietly) -> None:
         try:
             quietly(lambda: import_module("numpy"))
         except ImportError as error:
-            raise EngineFailed(f"numpy cannot be imported: {_first_line(error)}") from error
+            raise EngineFailed(f"numpy cannot be imported: {first_line(error)}") from error
     import_module("bankml.capi.handle")
     import_module("bankml.library.load")
 
@@ -86,7 +86,7 @@ def _look_for_room() -> None:
         raise MemoryError from None
 
 
-def _first_line(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
     """What it says was the first cause: numpy puts pages of advice before that."""
     while error.__cause__ is not None:
         error = error.__cause__
