@@ -34,6 +34,7 @@ std::atomic<bool> ours = false;   // the interpreter is one that was started her
 std::atomic<bool> ended = false;  // the interpreter that was called is ending, or has ended: none is called any more
 std::atomic<bool> gone = false;   // and it waits for nobody now
 std::atomic<unsigned> visits = 0;
+bool awaited = false;  // the interpreter will call leave(); for who holds the GIL
 thread_local unsigned visits_here = 0;
 
 bool look_up(void *library, std::string &why) {
@@ -145,6 +146,12 @@ bool inside_another() {
 
 Owned import(const char *name) { return Owned(py.PyImport_ImportModule(name)); }
 
+// Has an interpreter that ends wait for who is inside. False when it cannot be told so.
+bool await_visits() {
+    if (!awaited) awaited = bool(call(attribute(import("atexit").get(), "register"), callable(leave_method)));
+    return awaited;
+}
+
 // Makes what lies in `folder` importable, .pth files (an editable install is one) included.
 bool add_packages(const std::string &folder) {
     const bool added = bool(call(attribute(import("site").get(), "addsitedir"), text_of(folder.c_str())));
@@ -231,6 +238,10 @@ bool interrupted() {
 }
 
 Owned front(std::string &why) {
+    if (!await_visits()) {
+        why = raised();
+        return Owned(nullptr);
+    }
     Owned module = import(kFront);
     if (!module) {
         Home home;
@@ -239,8 +250,7 @@ Owned front(std::string &why) {
         module = import(kFront);
         if (!module) why = "bankml cannot be imported: " + raised();
     }
-    if (module && !call(attribute(module.get(), "attach"), text_of(BANKML_VERSION), callable(say_method),
-                        callable(leave_method))) {
+    if (module && !call(attribute(module.get(), "attach"), text_of(BANKML_VERSION), callable(say_method))) {
         why = raised();
         return Owned(nullptr);
     }

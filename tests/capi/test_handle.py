@@ -80,11 +80,11 @@ def test_the_log_has_one_way_out_and_its_levels():
     package = logging.getLogger("bankml")
     before, level = list(package.handlers), package.level
     try:
-        installed = [SinkHandler.install(lambda level, message: said.append((level, message))) for _ in range(2)]
+        for _ in range(2):
+            SinkHandler.install(lambda level, message: said.append((level, message)))
         for number in (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR, logging.CRITICAL):
             logging.getLogger("bankml.any").log(number, "é %d", number)
     finally:
         package.handlers[:] = before
         package.setLevel(level)
-    assert installed == [True, False]
     assert said == [(2, "é 20".encode()), (1, "é 30".encode()), (0, "é 40".encode()), (0, "é 50".encode())]

@@ -29,7 +29,7 @@ BLOCKS = """
 import gc, sys
 from bankml import __version__
 from bankml.capi.front import attach, open_handle
-attach(__version__, lambda level, message: None, lambda: None)
+attach(__version__, lambda level, message: None)
 how = (lambda: False, lambda function: function())
 request = b'{"messages": [{"role": "user", "content": "a b"}], "max_tokens": 6, "json_schema": {}, "logprobs": true}'
 def rounds(n):

@@ -1,6 +1,5 @@
 """What libbankml calls. Only `attach` raises, and Ctrl-C: a reason, or a code and a result, come back instead."""
 
-import atexit
 import logging
 import traceback
 from collections.abc import Callable, Sequence
@@ -27,13 +26,11 @@ EXPECTED = (BankmlError, MemoryError, OSError, ImportError)
 log = logging.getLogger("bankml.capi")
 
 
-def attach(version: str, say: Say, leave: Callable[[], object]) -> None:
-    """Joins this package's log to that of the library, of the given version, and has `leave` called, which waits for
-    whoever is in it, before Python ends. Raises FileProblem for another version."""
+def attach(version: str, say: Say) -> None:
+    """Joins this package's log to that of the library, of the given version. Raises FileProblem for another's."""
     if version != __version__:
         raise FileProblem(f"libbankml is {version}, but the package that is imported is bankml {__version__}")
-    if SinkHandler.install(say):
-        atexit.register(leave)
+    SinkHandler.install(say)
 
 
 def open_handle(

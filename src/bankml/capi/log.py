@@ -18,15 +18,14 @@ class SinkHandler(logging.Handler):
         self._say = say
 
     @classmethod
-    def install(cls, say: Say) -> bool:
-        """Once for a process; False: what has been installed stays. DEBUG stays out unless the host has let it in."""
+    def install(cls, say: Say) -> None:
+        """Once for a process; what has been installed stays. DEBUG stays out unless the host has let it in."""
         package = logging.getLogger("bankml")
         if any(isinstance(handler, cls) for handler in package.handlers):
-            return False
+            return
         package.addHandler(cls(say))
         if package.level == logging.NOTSET:
             package.setLevel(logging.INFO)
-        return True
 
     def createLock(self) -> None:
         """None: the sink's own rules are those of bankml.h, and it may be called on several threads at once."""
