@@ -24,8 +24,9 @@ constexpr const char *kEnded = "the program has ended its Python";
 constexpr std::chrono::seconds kPatience{10};  // for callbacks that do not return
 constexpr std::chrono::milliseconds kLook{2};
 
-std::mutex starting;  // of the three that follow; whoever holds it never waits for the GIL
+std::mutex starting;  // of the four that follow; whoever holds it never waits for the GIL
 Python functions;
+int (*is_finalizing)() = nullptr;  // by the one or the other name, as the version has it
 bool known = false;
 std::string broken;  // why Python did not start; it cannot be tried twice
 
@@ -46,6 +47,9 @@ bool look_up(void *library, std::string &why) {
     }
     BANKML_PYTHON_FUNCTIONS(BANKML_LOOK_UP)
 #undef BANKML_LOOK_UP
+    for (const char *name : {"Py_IsFinalizing", "_Py_IsFinalizing"}) {
+        if (void *found = dlsym(library, name)) is_finalizing = reinterpret_cast<int (*)()>(found);
+    }
     const std::string_view version = py.Py_GetVersion();
     if (!version.starts_with(BANKML_PYTHON ".")) {
         why = "this program embeds Python " + std::string(version.substr(0, version.find(' '))) +
@@ -191,7 +195,7 @@ bool start_python(std::string &why) {
         if (!find_home(home, why) || !find_functions(home, why)) return false;
         known = true;
     }
-    if (ended) {
+    if (ended || (is_finalizing != nullptr && is_finalizing())) {
         why = kEnded;
         return false;
     }

@@ -112,6 +112,23 @@ def test_a_python_program_ends_while_daemon_threads_ask(bytes_model):
     assert done.returncode == 0, done.stderr
 
 
+EARLY = """
+import ctypes, sys, threading, time
+library = ctypes.CDLL(sys.argv[1])
+names = sys.argv[2].encode(), sys.argv[3].encode()
+threading.Thread(target=library.bankml_open, args=(*names, 256, None), daemon=True).start()
+time.sleep(float(sys.argv[4]))
+"""
+
+
+def test_a_python_that_is_ending_is_not_started_again(bytes_model):
+    library = options("--prefix")[0] + "/lib/libbankml.so"
+    for wait in ("0", "0.001"):
+        given = ("-c", EARLY, library, bytes_model.path, bytes_model.fork_path, wait)
+        done = start(Path(sys.executable), *given)
+        assert done.returncode == 0, done.stderr
+
+
 THROWS = """
 #include <bankml.h>
 #include <stdexcept>
