@@ -40,7 +40,7 @@ enum {
     BANKML_OK = 0,         /* answered */
     BANKML_E_ARG = -1,     /* a NULL handle or request, a request that is not UTF-8, or one from within its callback */
     BANKML_E_REQUEST = -2, /* the request is refused; the message names the field, the range and what came */
-    BANKML_E_CHANGED = -3, /* the file changed since it was verified: no answer; close, and open it again */
+    BANKML_E_CHANGED = -3, /* the file changed since it was verified, or its mode or links did: close, open it again */
     BANKML_E_ENGINE = -4,  /* the engine failed while answering */
     BANKML_E_PANIC = -5    /* a defect of the library was caught; the handle may still be used, and closed */
 };
@@ -63,7 +63,8 @@ typedef struct bankml_handle bankml_t;
  *
  * Called on the thread that called bankml_chat. It may call bankml_log, bankml_version, bankml_free, and anything with
  * another handle; with the handle that is answering it must call neither bankml_chat (it would wait for itself) nor
- * bankml_close. It must return: no longjmp and no C++ exception may leave it.
+ * bankml_close. It must return: no longjmp may leave it, and a C++ exception that leaves it, or the end of its thread in
+ * it, ends the process there and then (std::terminate), before it can break what answers.
  *
  * Return 0 to stop, anything else to go on. */
 typedef int (*bankml_piece_cb)(const char *piece, size_t len, void *user);
@@ -87,7 +88,13 @@ BANKML_API const char *bankml_version(void);
  * be NULL: the reason goes to the log all the same.
  *
  * The environment (BANKML_THREADS, BANKML_LLAMA_THREADS, BANKML_CACHE_TYPE, BANKML_CACHE_RAM) is read here. Any thread;
- * several may open at once. */
+ * several may open at once.
+ *
+ * The first call that gets as far as loading sets OPENBLAS_NUM_THREADS to 1 for a fraction of a second, and removes it
+ * again, unless the host has set it, or has a Python of its own: without it, a library that comes with Python's packages
+ * would begin threads that nobody needs, and end the process where there are none to be had. As no C library lets one
+ * thread change the environment while another reads it, let no other thread call setenv, putenv or getenv meanwhile; a host
+ * that cannot promise that sets the variable itself, before it has threads. */
 BANKML_API bankml_t *bankml_open(const char *model_path, const char *fork_json_path, uint32_t n_ctx, char **err);
 
 /* Answers `request_json`, the body that POST /v1/chat/completions takes; its "model" and "stream" are ignored. The text
@@ -105,7 +112,7 @@ BANKML_API bankml_t *bankml_open(const char *model_path, const char *fork_json_p
  * time. */
 BANKML_API int bankml_chat(bankml_t *h, const char *request_json, bankml_piece_cb cb, void *user, char **result_json);
 
-/* Ends a handle and gives back its memory; NULL does nothing. Any thread, but no call on the handle may be running, and
+/* Ends a handle and gives back its memory (the handle's alone, when the host has ended its Python); NULL does nothing. Any thread, but no call on the handle may be running, and
  * none may follow. */
 BANKML_API void bankml_close(bankml_t *h);
 

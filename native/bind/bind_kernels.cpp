@@ -9,6 +9,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "bind/bind.h"
@@ -239,7 +240,16 @@ void register_kernels(nb::module_ &m) {
     }, "The instruction sets this processor runs, slowest first.");
     m.def("use_kernels", [](const std::string &name) { return use_kernels(name.c_str()); }, nb::arg("name"));
     m.def("kernel_set", [] { return std::string(kernels().name); });
-    nb::class_<Pool>(m, "Pool").def(nb::init<std::size_t>(), nb::arg("threads")).def_prop_ro("threads", &Pool::threads);
+    nb::class_<Pool>(m, "Pool")
+        .def("__init__", [](Pool *self, std::size_t threads) {
+            try {
+                new (self) Pool(threads);
+            } catch (const std::system_error &) {
+                PyErr_Format(PyExc_OSError, "cannot start %zu threads", threads);
+                throw nb::python_error();
+            }
+        }, nb::arg("threads"), "Raises OSError when the system gives no more threads.")
+        .def_prop_ro("threads", &Pool::threads);
     nb::class_<Projection>(m, "Projection")
         .def(nb::init<std::shared_ptr<Pool>, int, std::size_t, const std::vector<std::pair<Bytes, std::size_t>> &>(),
              nb::arg("pool"), nb::arg("type"), nb::arg("columns"), nb::arg("parts"))

@@ -1,6 +1,8 @@
 // The entry points that answer: each leaves the host as it was, and turns whatever goes wrong into a code and a sentence.
 #include "bankml.h"
 
+#include <cxxabi.h>
+
 #include <cstdlib>
 #include <cstring>
 #include <exception>
@@ -49,12 +51,14 @@ Owned environment() {
 bankml_t *open(const char *model_path, const char *fork_json_path, std::uint32_t n_ctx, std::string &reason) {
     const Arithmetic arithmetic;
     std::string why = "model_path and fork_json_path must both be given";
-    if (model_path != nullptr && fork_json_path != nullptr && start_python(why)) {
+    const Visit visit;
+    if (model_path != nullptr && fork_json_path != nullptr && start_python(why) && visit.welcome(why)) {
         const Gil gil;
         const Owned module = front(why);
         // (handle, b""), or (None, reason) when Python has refused, and logged it.
         const Owned answer = call(attribute(module.get(), "open_handle"), text_of(model_path), text_of(fork_json_path),
-                                  Owned(py.PyLong_FromUnsignedLong(n_ctx)), environment());
+                                  Owned(py.PyLong_FromUnsignedLong(n_ctx)), environment(), ending_function(),
+                                  quietly_function());
         std::string_view refusal;
         if (answer && view(py.PyTuple_GetItem(answer.get(), 1), refusal)) {
             reason = refusal;
@@ -67,7 +71,7 @@ bankml_t *open(const char *model_path, const char *fork_json_path, std::uint32_t
     }
     reason = "error: " + why;
     const HostsTurn turn;
-    log_message(BANKML_LOG_ERROR, reason);
+    log_message(BANKML_LOG_ERROR, why);
     return nullptr;
 }
 
@@ -75,6 +79,20 @@ struct Callback {
     bankml_piece_cb call;
     void *user;
 };
+
+// To the host. What it must not do, it must not do to the middle of Python: an exception or the end of its thread ends the
+// process here.
+int give(const Callback &to, std::string_view bytes) noexcept {
+    const HostsTurn turn;
+    try {
+        return to.call(bytes.data(), bytes.size(), to.user);
+    } catch (abi::__forced_unwind &) {
+        stay_out();  // Python, which has ended, ended a thread that came back to it for the host's callback
+        std::terminate();
+    } catch (...) {
+        std::terminate();  // here, where it can still say what was thrown
+    }
+}
 
 // piece(text): bytes to the host; False when it wants no more. The capsule holds a Callback, on the stack of the thread
 // that waits for the answer.
@@ -85,8 +103,7 @@ PyObject *piece(PyObject *capsule, PyObject *text) {
     int more = 0;
     {
         const WithoutGil without;
-        const HostsTurn turn;
-        more = to->call(bytes.data(), bytes.size(), to->user);
+        more = give(*to, bytes);
     }
     return py.PyBool_FromLong(more != 0);
 }
@@ -103,7 +120,8 @@ struct Answered {
 Answered chat(const bankml_t &h, const char *request, Callback callback) {
     const Arithmetic arithmetic;
     std::string why;
-    if (!python_runs(why)) return {BANKML_E_ENGINE, false, why};
+    const Visit visit;
+    if (!visit.welcome(why)) return {BANKML_E_ENGINE, false, why};
     const Gil gil;
     const Owned method = attribute(h.python, "chat"), body = bytes_of(request);
     const Owned capsule(py.PyCapsule_New(&callback, nullptr, nullptr));
@@ -119,7 +137,8 @@ Answered chat(const bankml_t &h, const char *request, Callback callback) {
 
 void close(bankml_t *h) {
     const Arithmetic arithmetic;
-    if (std::string why; python_runs(why)) {
+    const Visit visit;
+    if (std::string why; visit.welcome(why)) {
         const Gil gil;
         if (!call(attribute(h->python, "close"))) py.PyErr_Clear();
         py.Py_DecRef(h->python);

@@ -1,7 +1,9 @@
 #include "capi/host.h"
 
-#include <clocale>
-#include <cstring>
+#include <stdlib.h>
+
+#include <mutex>
+#include <utility>
 
 #if defined(__SSE2__)
 #include <xmmintrin.h>
@@ -12,6 +14,11 @@ namespace bankml::capi {
 namespace {
 
 thread_local Arithmetic *innermost = nullptr;
+
+constexpr const char *kBlasThreads = "OPENBLAS_NUM_THREADS";
+std::mutex blas;          // of the two that follow
+unsigned blas_alone = 0;  // how many want it so
+bool blas_set = false;    // and the variable is ours, not the host's
 
 }  // namespace
 
@@ -41,24 +48,16 @@ HostsTurn::~HostsTurn() {
     if (interrupted_ != nullptr) interrupted_->ours();
 }
 
-Manners::Manners() {
-    for (int signal = 1; signal < NSIG; ++signal) {
-        Handler &handler = handlers_[std::size_t(signal)];
-        handler.known = sigaction(signal, nullptr, &handler.action) == 0;
-    }
-    if (const char *locale = std::setlocale(LC_ALL, nullptr)) locale_ = locale;
+Quiet::Quiet(bool alone) : alone_(alone) {
+    if (!alone_) return;
+    const std::lock_guard lock(blas);
+    if (blas_alone++ == 0 && getenv(kBlasThreads) == nullptr) blas_set = setenv(kBlasThreads, "1", 0) == 0;
 }
 
-Manners::~Manners() {
-    for (int signal = 1; signal < NSIG; ++signal) {
-        const Handler &before = handlers_[std::size_t(signal)];
-        struct sigaction now = {};
-        if (!before.known || sigaction(signal, nullptr, &now) != 0) continue;
-        const bool same = now.sa_handler == before.action.sa_handler && now.sa_flags == before.action.sa_flags;
-        if (!same) sigaction(signal, &before.action, nullptr);
-    }
-    const char *now = std::setlocale(LC_ALL, nullptr);
-    if (!locale_.empty() && (now == nullptr || locale_ != now)) std::setlocale(LC_ALL, locale_.c_str());
+Quiet::~Quiet() {
+    if (!alone_) return;
+    const std::lock_guard lock(blas);
+    if (--blas_alone == 0 && std::exchange(blas_set, false)) unsetenv(kBlasThreads);
 }
 
 }  // namespace bankml::capi

@@ -1,9 +1,8 @@
-// What belongs to the host program and is left as it was found: arithmetic, signal handlers, locale.
+// What belongs to the host program and is left as it was found: arithmetic, signals, environment.
 #pragma once
-#include <array>
 #include <cfenv>
-#include <csignal>
-#include <string>
+
+#include "kernels/no_signals.h"
 
 namespace bankml::capi {
 
@@ -37,21 +36,19 @@ class HostsTurn {
     Arithmetic *interrupted_;
 };
 
-// Puts back every signal's handler and the locale when it goes: around what starts Python, which minds neither.
-class Manners {
+// While it lives, the process has no signal for the threads that are begun, and, where `alone`, OpenBLAS, if it is loaded
+// now, begins none: it reads its number of threads from the environment, and ends the process when it cannot have them.
+// Nothing here computes with it.
+class Quiet {
   public:
-    Manners();
-    ~Manners();
-    Manners(const Manners &) = delete;
-    Manners &operator=(const Manners &) = delete;
+    explicit Quiet(bool alone);
+    ~Quiet();
+    Quiet(const Quiet &) = delete;
+    Quiet &operator=(const Quiet &) = delete;
 
   private:
-    struct Handler {
-        bool known = false;
-        struct sigaction action = {};
-    };
-    std::array<Handler, NSIG> handlers_;
-    std::string locale_;
+    NoSignals threads_have_none_;
+    bool alone_;
 };
 
 }  // namespace bankml::capi

@@ -16,7 +16,7 @@
 //   %<skipped:SPEC>       every conversion after one that is not in the table; %% is still %
 //   %<incomplete:SPEC>    the format ended within a conversion; nothing is read for it
 //
-// SPEC is what stands after the %.
+// SPEC is what stands after the %, to the first character that is no flag, width, precision or length, that one included.
 #pragma once
 #include <cstdarg>
 #include <string>

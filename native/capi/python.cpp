@@ -1,11 +1,15 @@
 #include "capi/python.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <string_view>
+#include <thread>
 
 #include "capi/home.h"
 #include "capi/host.h"
@@ -16,10 +20,23 @@ namespace {
 
 constexpr const char *kFront = "bankml.capi.front";
 
-std::mutex starting;  // of the three that follow; whoever holds it never waits for the GIL
+constexpr const char *kEnded = "the program has ended its Python";
+constexpr std::chrono::seconds kPatience{10};  // for callbacks that do not return
+constexpr std::chrono::milliseconds kLook{2};
+
+std::mutex starting;  // of the four that follow; whoever holds it never waits for the GIL
 Python functions;
+int (*is_finalizing)() = nullptr;  // by the one or the other name, as the version has it
 bool known = false;
 std::string broken;  // why Python did not start; it cannot be tried twice
+
+// Nothing here has a destructor that does anything: a thread may still call while the process ends.
+std::atomic<bool> ours = false;   // the interpreter is one that was started here
+std::atomic<bool> ended = false;  // the interpreter that was called is ending, or has ended: none is called any more
+std::atomic<bool> gone = false;   // and it waits for nobody now
+std::atomic<unsigned> visits = 0;
+bool awaited = false;  // the interpreter will call leave(); for who holds the GIL
+thread_local unsigned visits_here = 0;
 
 bool look_up(void *library, std::string &why) {
 #define BANKML_LOOK_UP(name)                                                                                             \
@@ -30,6 +47,9 @@ bool look_up(void *library, std::string &why) {
     }
     BANKML_PYTHON_FUNCTIONS(BANKML_LOOK_UP)
 #undef BANKML_LOOK_UP
+    for (const char *name : {"Py_IsFinalizing", "_Py_IsFinalizing"}) {
+        if (void *found = dlsym(library, name)) is_finalizing = reinterpret_cast<int (*)()>(found);
+    }
     const std::string_view version = py.Py_GetVersion();
     if (!version.starts_with(BANKML_PYTHON ".")) {
         why = "this program embeds Python " + std::string(version.substr(0, version.find(' '))) +
@@ -95,9 +115,46 @@ PyObject *say(PyObject *, PyObject *arguments) {
     return py.PyBool_FromLong(1);
 }
 
+// leave(): Python is ending. Answers end soon, for they ask ending(); callbacks are waited for.
+PyObject *leave(PyObject *, PyObject *) {
+    ended = true;
+    {
+        const WithoutGil without;
+        const auto until = std::chrono::steady_clock::now() + kPatience;
+        while (visits > visits_here && std::chrono::steady_clock::now() < until) std::this_thread::sleep_for(kLook);
+    }
+    gone = true;
+    return py.PyBool_FromLong(1);
+}
+
+PyObject *ending(PyObject *, PyObject *) { return py.PyBool_FromLong(ended); }
+
+// quietly(function): its result, having called it with Quiet about. The host's Python may want OpenBLAS for itself.
+PyObject *quietly(PyObject *, PyObject *function) {
+    const Quiet quiet(ours);
+    return py.PyObject_CallFunctionObjArgs(function, nullptr);
+}
+
+PyMethodDef leave_method = {"leave", leave, METH_NOARGS, "Returns when no call of the host's is inside Python."};
+PyMethodDef ending_method = {"ending", ending, METH_NOARGS, "Whether Python is ending."};
+PyMethodDef quietly_method = {"quietly", quietly, METH_O, "Calls a function that loads numpy, or begins a thread."};
 PyMethodDef say_method = {"say", say, METH_VARARGS, "A message of bankML's own, to the log that bankml_set_log chose."};
 
+// Whether this thread holds the GIL for another interpreter than the first: waiting for that one's would be for ever.
+bool inside_another() {
+    PyThreadState *now = py._PyThreadState_UncheckedGet();
+    // Where there are no other interpreters, the state that Python knows of a thread is the one it has when it has any.
+    if (now == nullptr || !py.PyGILState_Check() || now == py.PyGILState_GetThisThreadState()) return false;
+    return now->thread_id == static_cast<unsigned long>(pthread_self()) && py.PyThreadState_GetInterpreter(now) != py.PyInterpreterState_Main();
+}
+
 Owned import(const char *name) { return Owned(py.PyImport_ImportModule(name)); }
+
+// Has an interpreter that ends wait for who is inside. False when it cannot be told so.
+bool await_visits() {
+    if (!awaited) awaited = bool(call(attribute(import("atexit").get(), "register"), callable(leave_method)));
+    return awaited;
+}
 
 // Makes what lies in `folder` importable, .pth files (an editable install is one) included.
 bool add_packages(const std::string &folder) {
@@ -110,6 +167,27 @@ bool add_packages(const std::string &folder) {
 
 const Python &py = functions;
 
+Visit::Visit() {
+    ++visits;
+    ++visits_here;
+}
+
+Visit::~Visit() {
+    --visits_here;
+    --visits;
+}
+
+bool Visit::welcome(std::string &why) const {
+    if (ended || !py.Py_IsInitialized()) why = kEnded;
+    else if (inside_another()) why = "the call came with the GIL of a subinterpreter held: release it first";
+    else return true;
+    return false;
+}
+
+void stay_out() {
+    while (gone) std::this_thread::sleep_for(kPatience);
+}
+
 bool start_python(std::string &why) {
     const std::lock_guard lock(starting);
     Home home;
@@ -117,19 +195,17 @@ bool start_python(std::string &why) {
         if (!find_home(home, why) || !find_functions(home, why)) return false;
         known = true;
     }
+    if (ended || (is_finalizing != nullptr && is_finalizing())) {
+        why = kEnded;
+        return false;
+    }
     if (py.Py_IsInitialized()) return true;
     if (broken.empty()) {
-        const Manners manners;
         if (home.packages.empty() && !find_home(home, why)) return false;
-        if (start(home, broken)) return true;
+        ours = start(home, broken);
+        if (ours) return true;
     }
     why = broken;
-    return false;
-}
-
-bool python_runs(std::string &why) {
-    if (py.Py_IsInitialized()) return true;
-    why = "the program has ended its Python";
     return false;
 }
 
@@ -146,10 +222,14 @@ std::string raised() {
     py.PyErr_Fetch(&type, &value, &traceback);
     py.PyErr_NormalizeException(&type, &value, &traceback);
     const Owned owned[] = {Owned(type), Owned(value), Owned(traceback)};
-    const Owned text(value != nullptr ? py.PyObject_Str(value) : nullptr);
-    Py_ssize_t length = 0;
-    const char *utf8 = text ? py.PyUnicode_AsUTF8AndSize(text.get(), &length) : nullptr;
-    std::string found = utf8 != nullptr ? std::string(utf8, std::size_t(length)) : "no reason given";
+    std::string found;
+    const Owned text(value != nullptr ? py.PyObject_Str(value) : nullptr), name = attribute(type, "__name__");
+    for (const Owned *one : {&text, &name}) {  // a MemoryError says no more than its name
+        Py_ssize_t length = 0;
+        const char *utf8 = *one ? py.PyUnicode_AsUTF8AndSize(one->get(), &length) : nullptr;
+        if (found.empty() && utf8 != nullptr) found.assign(utf8, std::size_t(length));
+    }
+    if (found.empty()) found = "no reason given";
     py.PyErr_Clear();
     return found;
 }
@@ -162,7 +242,10 @@ bool interrupted() {
 }
 
 Owned front(std::string &why) {
-    const Manners manners;  // what is imported may have none
+    if (!await_visits()) {
+        why = raised();
+        return Owned(nullptr);
+    }
     Owned module = import(kFront);
     if (!module) {
         Home home;
@@ -177,5 +260,9 @@ Owned front(std::string &why) {
     }
     return module;
 }
+
+Owned ending_function() { return callable(ending_method); }
+
+Owned quietly_function() { return callable(quietly_method); }
 
 }  // namespace bankml::capi

@@ -23,6 +23,11 @@ namespace bankml::capi {
     X(PyStatus_Exception)                                                                                                \
     X(PyEval_SaveThread)                                                                                                 \
     X(PyEval_RestoreThread)                                                                                              \
+    X(PyGILState_Check)                                                                                                  \
+    X(PyGILState_GetThisThreadState)                                                                                     \
+    X(_PyThreadState_UncheckedGet)                                                                                       \
+    X(PyThreadState_GetInterpreter)                                                                                      \
+    X(PyInterpreterState_Main)                                                                                           \
     X(PyGILState_Ensure)                                                                                                 \
     X(PyGILState_Release)                                                                                                \
     X(PyImport_ImportModule)                                                                                             \
@@ -63,8 +68,18 @@ extern const Python &py;
 // Starts the interpreter if nobody has. False, and `why`, when there is none.
 bool start_python(std::string &why);
 
-// False, and `why`, when the program has ended the interpreter that start_python found.
-bool python_runs(std::string &why);
+// A call of the host's that is inside Python. An interpreter that ends waits for those that are (front), and from then on
+// nobody comes in: threads that Python ends are ended in the midst of C++.
+class Visit {
+  public:
+    Visit();
+    ~Visit();
+    Visit(const Visit &) = delete;
+    Visit &operator=(const Visit &) = delete;
+
+    // False, and `why`, when there is no Python to call: it has ended, or it is one that cannot be called from here.
+    bool welcome(std::string &why) const;
+};
 
 // Holds the GIL.
 class Gil {
@@ -78,11 +93,17 @@ class Gil {
     PyGILState_STATE state_;
 };
 
+// Does not return when an interpreter has ended without waiting any longer for this thread: it must not be asked for the GIL.
+void stay_out();
+
 // Lets the GIL go for a while.
 class WithoutGil {
   public:
     WithoutGil() : thread_(py.PyEval_SaveThread()) {}
-    ~WithoutGil() { py.PyEval_RestoreThread(thread_); }
+    ~WithoutGil() {
+        stay_out();
+        py.PyEval_RestoreThread(thread_);
+    }
     WithoutGil(const WithoutGil &) = delete;
     WithoutGil &operator=(const WithoutGil &) = delete;
 
@@ -143,5 +164,9 @@ bool interrupted();
 
 // The module `bankml.capi.front`, its packages found and its log joined to ours; false, and `why`, when it cannot be had.
 Owned front(std::string &why);
+
+// What `open_handle` is given: whether Python is ending, and how numpy is to be loaded and threads are to be begun.
+Owned ending_function();
+Owned quietly_function();
 
 }  // namespace bankml::capi

@@ -1,9 +1,8 @@
 #include "kernels/pool.h"
 
-#include <pthread.h>
-#include <signal.h>
-
 #include <algorithm>
+
+#include "kernels/no_signals.h"
 
 namespace bankml {
 namespace {
@@ -21,30 +20,23 @@ inline void relax() {
 constexpr std::uint64_t run_of(std::uint64_t ticket) { return ticket >> 32; }
 constexpr std::uint32_t chunk_of(std::uint64_t ticket) { return std::uint32_t(ticket); }
 
-// Keeps signals from the threads that are started while it lives: they are for the program that calls us.
-class NoSignals {
-  public:
-    NoSignals() {
-        sigset_t all;
-        sigfillset(&all);
-        pthread_sigmask(SIG_SETMASK, &all, &before_);
-    }
-    ~NoSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
-  private:
-    sigset_t before_;
-};
-
 }  // namespace
 
 Pool::Pool(std::size_t threads) : scratch_(std::max<std::size_t>(threads, 1)) {
     const NoSignals started_without;
-    for (std::size_t i = 1; i < scratch_.size(); ++i) {
-        workers_.emplace_back([this, i] { worker(i); });
+    try {
+        for (std::size_t i = 1; i < scratch_.size(); ++i) {
+            workers_.emplace_back([this, i] { worker(i); });
+        }
+    } catch (...) {
+        stop();  // a thread that nobody has joined ends the process when it is destroyed
+        throw;
     }
 }
 
-Pool::~Pool() {
+Pool::~Pool() { stop(); }
+
+void Pool::stop() {
     stopping_.store(true);
     run_.fetch_add(1);
     run_.notify_all();

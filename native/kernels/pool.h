@@ -17,6 +17,7 @@ namespace bankml {
 
 class Pool {
   public:
+    // Throws std::system_error when the system gives no more threads; those started by then have ended.
     explicit Pool(std::size_t threads);
     ~Pool();
     Pool(const Pool &) = delete;
@@ -46,6 +47,7 @@ class Pool {
     void run_erased(std::size_t chunks, Call call, const void *work);
     void work_on(std::uint64_t seen, std::size_t thread);
     void worker(std::size_t thread);
+    void stop();
 
     // The run's number (high half) and the next chunk (low half): a claim succeeds only while its run is under way.
     alignas(64) std::atomic<std::uint64_t> ticket_{0};

@@ -224,7 +224,7 @@ def test_the_reason_is_in_serves_words(compiled, tmp_path, broken):
     served = start(BANKML, "serve", path, "--fork", fork, "--native")
     assert done.returncode == 2 and done.stdout == served.stderr.splitlines(keepends=True)[-1]
     assert done.stdout.startswith(("refuse: ", "need_more: ", "error: "))
-    assert done.stderr == f"bankml: error: {done.stdout}"
+    assert done.stderr == f"bankml: error: {done.stdout.removeprefix('error: ')}"
 
 
 def test_the_contract_names_two_refusals(compiled, tmp_path):

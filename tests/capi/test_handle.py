@@ -13,6 +13,14 @@ from bankml.errors import EngineFailed, FileProblem, ModelChanged, NotSupported,
 REQUEST = b'{"messages": [{"role": "user", "content": "a"}]}'
 
 
+def never():
+    return False
+
+
+def called(function):
+    return function()
+
+
 class Failing:
     """A library whose model cannot be asked."""
 
@@ -38,14 +46,14 @@ class Failing:
     ],
 )
 def test_what_is_raised_becomes_a_code(caplog, error, code, message):
-    assert Handle(Failing(error)).chat(REQUEST)[0] == code
-    got, result = Handle(Failing(error)).chat(REQUEST)
+    assert Handle(Failing(error), never).chat(REQUEST)[0] == code
+    got, result = Handle(Failing(error), never).chat(REQUEST)
     assert (got, json.loads(result)) == (code, {"error": {"code": code, "message": message}})
     assert "secret" not in caplog.text
 
 
 def test_an_error_ends_no_handle():
-    handle = Handle(Failing(SystemExit(0)))
+    handle = Handle(Failing(SystemExit(0)), never)
     assert [handle.chat(REQUEST)[0] for _ in range(3)] == [-5, -5, -5]
 
 
@@ -63,7 +71,7 @@ def test_reasons_are_the_command_lines(error, said):
 
 
 def test_a_name_that_is_no_utf8_comes_back_as_it_came():
-    handle, reason = open_handle("/nowhere/\udcff.gguf", "/nowhere/FORK.json", 0, [])
+    handle, reason = open_handle("/nowhere/\udcff.gguf", "/nowhere/FORK.json", 0, [], never, called)
     assert handle is None and reason.startswith(b"error: ")
 
 

@@ -30,11 +30,12 @@ import gc, sys
 from bankml import __version__
 from bankml.capi.front import attach, open_handle
 attach(__version__, lambda level, message: None)
+how = (lambda: False, lambda function: function())
 request = b'{"messages": [{"role": "user", "content": "a b"}], "max_tokens": 6, "json_schema": {}, "logprobs": true}'
 def rounds(n):
     for _ in range(n):
-        assert open_handle(sys.argv[1], sys.argv[1], 256, [])[0] is None
-        handle, _ = open_handle(sys.argv[1], sys.argv[2], 256, ["BANKML_THREADS", "1"])
+        assert open_handle(sys.argv[1], sys.argv[1], 256, [], *how)[0] is None
+        handle, _ = open_handle(sys.argv[1], sys.argv[2], 256, ["BANKML_THREADS", "1"], *how)
         assert handle.chat(b"{}")[0] == -2 and handle.chat(request, lambda piece: len(piece) > 1)[0] == 0
         handle.close()
     gc.collect()

@@ -245,3 +245,22 @@ def test_version_and_help_load_nothing_heavy():
         loaded = eval(ran.stdout.splitlines()[-1])
         # An editable installation's own finder may have loaded json before us.
         assert set(loaded) <= {"json"}
+
+
+SPARED = """
+import ctypes, os
+from bankml.cli import main
+main(["version"])
+getenv = ctypes.CDLL(None).getenv
+getenv.restype = ctypes.c_char_p
+print(getenv(b"OPENBLAS_NUM_THREADS"), os.environ.get("OPENBLAS_NUM_THREADS"))
+"""
+
+
+@pytest.mark.parametrize(("given", "seen"), [({}, "b'1' None"), ({"OPENBLAS_NUM_THREADS": "3"}, "b'3' 3")])
+def test_numpy_begins_no_threads_unless_told_to(given, seen):
+    environment = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+    done = subprocess.run(
+        [sys.executable, "-c", SPARED], env=environment | given, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == seen

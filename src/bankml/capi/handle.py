@@ -8,17 +8,17 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from enum import IntEnum
 
-from bankml.api.answering import Generation, Prepared, Receipt, Writer, answer
+from bankml.api.answering import CLIENT_LEFT, Generation, Prepared, Receipt, Writer, answer
 from bankml.api.chat import chat_generation, wire_writer
 from bankml.api.chat_request import chat_request, read_body
 from bankml.api.exchange import JSON, Headers
 from bankml.api.json_out import written
 from bankml.api.logprobs import Logprobs
 from bankml.api.openai import Head
-from bankml.capi.front import reason_of, where
+from bankml.capi.front import ENDED, Ending, reason_of, where
 from bankml.engine.completion import Step
 from bankml.engine.memory import give_back_memory
-from bankml.errors import BankmlError, ContextExceeded, ModelChanged, RequestError
+from bankml.errors import BankmlError, ContextExceeded, EngineFailed, ModelChanged, RequestError
 from bankml.library.residency import Library
 from bankml.library.resident import Resident
 from bankml.receipt.receipt import Tally
@@ -44,10 +44,14 @@ class Code(IntEnum):
 
 
 class Handle:
-    """A loaded model. Calls on it, from any thread, stand in its one line."""
+    """A loaded model. Calls on it, from any thread, stand in its one line.
 
-    def __init__(self, library: Library) -> None:
+    An answer under way ends between two tokens when `ending()` turns true.
+    """
+
+    def __init__(self, library: Library, ending: Ending) -> None:
         self._library = library
+        self._ending = ending
         self._askers: set[int] = set()  # the threads that are in `chat`
 
     def chat(self, request: bytes, piece: Piece | None = None) -> tuple[int, bytes]:
@@ -88,7 +92,7 @@ class Handle:
         body = read_body(request)
         chat = chat_request({name: value for name, value in body.items() if name not in IGNORED})
         reference = self._library.resolve(None)
-        reply = Collected()
+        reply = Collected(self._ending)
 
         def prepare(resident: Resident, loading: float) -> Prepared:
             generation = chat_generation(chat, resident)
@@ -98,7 +102,9 @@ class Handle:
             writer = PieceWriter(whole, piece)
             return Prepared(writer.cut(generation), tally, writer)
 
-        answer(self._library, reference, prepare, reply)
+        log_line = answer(self._library, reference, prepare, reply)
+        if log_line.status == CLIENT_LEFT:
+            raise EngineFailed(ENDED)
         return reply.body
 
     def close(self) -> None:
@@ -151,10 +157,11 @@ class PieceWriter:
 
 
 class Collected:
-    """Where an answer goes that is not sent: it waits for whoever called, who cannot hang up."""
+    """Where an answer goes that is not sent: it waits for whoever called, who cannot hang up but by ending Python."""
 
-    def __init__(self) -> None:
+    def __init__(self, ending: Ending) -> None:
         self.body = b""
+        self.cancelled = ending
 
     def whole(self, status: int, body: bytes, content_type: str = JSON, headers: Headers = ()) -> None:
         self.body = body
@@ -168,9 +175,6 @@ class Collected:
 
     def finish(self) -> None:
         pass
-
-    def cancelled(self) -> bool:
-        return False
 
 
 def _to_nobody(piece: bytes) -> bool:

@@ -17,12 +17,14 @@ from bankml.cli.streams import open_closed_streams
 from bankml.errors import PREFIXES, BankmlError
 
 INTERRUPTED = 130
+BLAS_THREADS = "OPENBLAS_NUM_THREADS"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command; returns its exit code. Whatever goes wrong is one line on stderr."""
     try:
         open_closed_streams()
+        _spare_threads()
         with _terminable():
             return _run(argv)
     except BankmlError as error:
@@ -47,6 +49,15 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         complain("error", f"a mistake in bankml itself: {error!r} (BANKML_TRACEBACK=1 shows where)")
         return 1
+
+
+def _spare_threads() -> None:
+    """numpy's OpenBLAS would begin a thread for every core when it is loaded, and nothing here computes with it.
+
+    It reads the process's own environment; `os.environ`, which a llama-server of ours gets, stays as it is.
+    """
+    if BLAS_THREADS not in os.environ:
+        os.putenv(BLAS_THREADS, "1")
 
 
 def _run(argv: Sequence[str] | None) -> int:

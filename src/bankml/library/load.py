@@ -42,21 +42,28 @@ def load(
     threads: int | None = None,
     source: Source | None = None,
     environment: Mapping[str, str] = os.environ,
+    tokenizer: Tokenizer | None = None,
 ) -> Resident:
     """Makes everything an answer needs; the weights are opened last, when nothing else can refuse any more.
 
     `n_ctx` is the context in tokens; `threads` None means the model's own choice; `source` is what was verified, where
-    that was asked for by name; `environment` is where the BANKML_ variables are looked up. Raises Refused, naming the
-    file and the key or tensor, for a model that is not played.
+    that was asked for by name; `environment` is where the BANKML_ variables are looked up; `tokenizer` is that of the
+    file's header, where it has been made already. Raises Refused, naming the file and the key or tensor, for a model
+    that is not played.
     """
     with named(verified.name):
-        return _load(verified, n_ctx, threads, source or Source.of(verified), environment)
+        return _load(verified, n_ctx, threads, source or Source.of(verified), environment, tokenizer)
 
 
 def _load(
-    verified: Verified, n_ctx: int, threads: int | None, source: Source, environment: Mapping[str, str]
+    verified: Verified,
+    n_ctx: int,
+    threads: int | None,
+    source: Source,
+    environment: Mapping[str, str],
+    made: Tokenizer | None,
 ) -> Resident:
-    tokenizer = Tokenizer.from_header(verified.header)
+    tokenizer = made or Tokenizer.from_header(verified.header)
     source_of_template = template_source(verified.header)
     template = ChatTemplate(source_of_template, tokenizer.bos_text, tokenizer.eos_text)
     defaults = model_defaults(verified.header.metadata)
@@ -95,13 +102,14 @@ def open_library(
     known: Names | None = None,
     environment: Mapping[str, str] = os.environ,
     default_keep: float | None = FOR_GOOD,
+    tokenizer: Tokenizer | None = None,
 ) -> Library:
     """The library whose startup model is the verified file, loaded now, each model with a context of `n_ctx` tokens.
 
-    `known` are the names of all others; None: there are none. `default_keep` is as Library takes it. Raises what `load`
-    raises.
+    `known` are the names of all others; None: there are none. `default_keep` is as Library takes it, `tokenizer` as
+    `load` does. Raises what `load` raises.
     """
-    resident = load(verified, n_ctx, threads, environment=environment)
+    resident = load(verified, n_ctx, threads, environment=environment, tokenizer=tokenizer)
     names = known or Registry(None, resident.source)
     return Library(names, Opener(n_ctx, threads, environment), resident, default_keep)
 
