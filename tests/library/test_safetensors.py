@@ -6,7 +6,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from safetensors import SafetensorError, deserialize
 from safetensors.numpy import save
@@ -164,6 +164,7 @@ def honest(draw):
 
 
 @given(honest(), st.dictionaries(st.sampled_from("abc"), entries, max_size=2), st.integers(-1, 1))
+@example(({}, 0), {"a": one("F32", [1 << 32, 1 << 32, 0], (0, 0))}, 0)
 def test_what_is_taken_here_is_taken_by_the_package_too(tmp_path_factory, honest, odd, longer):
     header, size = honest
     content = encoded({**header, **odd}, bytes(max(size + longer * len(odd), 0)))

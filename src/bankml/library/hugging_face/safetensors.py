@@ -9,7 +9,8 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import prod
+from itertools import accumulate
+from operator import mul
 from typing import Any, BinaryIO, NoReturn
 
 from bankml.errors import FileProblem, Refused
@@ -114,10 +115,19 @@ def _tensor(name: str, value: Any, data: int) -> StoredTensor:
         raise _Bad(f"{what} has a shape that is not a list of at most {MAX_DIMS} whole numbers")
     if not _whole_numbers(offsets) or len(offsets) != 2:
         raise _Bad(f"{what} has data_offsets that are not two whole numbers")
-    nbytes = prod(shape) * SIZES[dtype]
-    if offsets[1] - offsets[0] != nbytes:
-        raise _Bad(f"{what} has {offsets[1] - offsets[0]} bytes where its shape and {dtype} need {nbytes}")
+    nbytes, got = _nbytes(shape, SIZES[dtype]), offsets[1] - offsets[0]
+    if nbytes is None:
+        raise _Bad(f"{what} has {got} bytes where its shape and {dtype} need more than 64 bits can count")
+    if got != nbytes:
+        raise _Bad(f"{what} has {got} bytes where its shape and {dtype} need {nbytes}")
     return StoredTensor(name, dtype, tuple(shape), data + offsets[0], nbytes)
+
+
+def _nbytes(shape: list[int], size: int) -> int | None:
+    """Bytes of a tensor, multiplied in the order of its extents as the format's own library does; None where a step
+    is more than it can count."""
+    counts = list(accumulate([*shape, size], mul))
+    return counts[-1] if max(counts) < 1 << 64 else None
 
 
 def _whole_numbers(value: Any) -> bool:
