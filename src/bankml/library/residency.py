@@ -22,7 +22,7 @@ from bankml.model.limits import context_cells
 FOR_GOOD = None
 """A model that is kept this long stays until another is asked for."""
 
-REAPING_S = 1.0
+REAPING_S = 0.5
 """How often it is looked whether the time of the resident model is up, in seconds."""
 
 
@@ -192,7 +192,7 @@ class Library:
                 self.drop()
 
     def start_reaper(self) -> None:
-        """From now on a thread of its own looks every second whether the time of the resident model is up."""
+        """From now on a thread of its own looks, twice a second, whether the time of the resident model is up."""
 
         def reap() -> None:
             while True:
