@@ -6,7 +6,7 @@ import pytest
 
 from bankml.measure.completions import Record
 from tests.api.measured_house import paced_model
-from tests.api.ui_page import IDLE, LAST, ask, begin, look_again, opened, press, said, told_instead, toy_house
+from tests.api.ui_page import IDLE, ask, begin, look_again, opened, press, said, told_instead, toy_house
 from tests.engine.engine_toys import hashing
 
 GUARDS = "['guard', 'guard-above'].map(id => document.getElementById(id).textContent)"
@@ -148,12 +148,3 @@ def test_an_open_answer_stays_open_and_focused_when_its_measurements_come(chromi
         page.wait_for("document.querySelector('#answers').innerText.includes('first token after')")
         assert page.run("return document.activeElement.localName") == "summary"
         assert page.run("return document.querySelector('#answers details').open")
-
-
-def test_the_answer_is_read_to_its_end(chromium):
-    with toy_house() as house, chromium.page() as tab:
-        page = opened(tab, house.url)
-        ask(page, "Where?")
-        page.wait_for(f"{LAST}.querySelector('.mark') !== null")
-        events = page._browser.events(page._session)
-        assert [each["params"]["errorText"] for each in events if each["method"] == "Network.loadingFailed"] == []

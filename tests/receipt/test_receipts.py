@@ -216,3 +216,27 @@ def test_probabilities_are_hashed_as_they_are_written():
         assert [problem.split()[0] for problem in problems] == ["logprobs_sha256"]
     bare = receipt_for(b"request", "Oslo")
     assert [p.split()[2] for p in check(b"request", with_entries("[{}]", bare)).problems] == ["None,"]
+
+
+def test_sums_and_timings_are_compared_with_the_receipt():
+    request = b"{}"
+    receipt = {"response_sha256": sha256(b"x"), "request_sha256": sha256(request), "prompt_tokens": 5,
+               "completion_tokens": 2}  # fmt: skip
+    answer = {
+        "choices": [{"message": {"content": "x"}}],
+        "usage": {"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 7},
+        "timings": {"cache_n": 1, "prompt_n": 4, "predicted_n": 2},
+        "bankml_receipt": receipt,
+    }
+    assert check(request, json.dumps(answer).encode()).problems == ()
+    for part, name, says in (
+        (
+            "usage",
+            "total_tokens",
+            "usage.total_tokens is 9, but the receipt's prompt_tokens + completion_tokens is 5 + 2",
+        ),
+        ("timings", "prompt_n", "timings.prompt_n + timings.cache_n is 9 + 1, but the receipt's prompt_tokens is 5"),
+        ("timings", "predicted_n", "timings.predicted_n is 9, but the receipt's completion_tokens is 2"),
+    ):
+        changed = {**answer, part: {**answer[part], name: 9}}
+        assert check(request, json.dumps(changed).encode()).problems == (says,)

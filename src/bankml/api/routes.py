@@ -3,7 +3,6 @@
 import logging
 import traceback
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -21,7 +20,7 @@ from bankml.api.slots import PREFIX, slot_action, slots
 from bankml.api.text_completion import text_completions
 from bankml.engine.queue import Cancelled
 from bankml.engine.slot_folder import SlotFolder
-from bankml.errors import BankmlError, MethodNotAllowed, NotFound, Refused
+from bankml.errors import BankmlError, MethodNotAllowed, NotFound
 from bankml.library.layer import with_layer
 from bankml.library.reference import Source
 from bankml.library.registry import Registry
@@ -77,11 +76,8 @@ def working(answer: Callable[[Resident, Body], Json]) -> Handler:
 
 
 def list_models(library: Library, request: Request, reply: Reply) -> LogLine:
-    """What has a name. Where no model is in memory the startup model is loaded to be told of, if it can be had."""
-    resident: Resident | None = None
-    with suppress(Refused):
-        resident = library.look(reply.cancelled)
-    reply.whole(200, written(llama_server.models(library, resident)))
+    """What has a name, and of the model in memory more. Nothing is waited for or loaded: clients poll this."""
+    reply.whole(200, written(llama_server.models(library, library.resident)))
     return LogLine(200)
 
 

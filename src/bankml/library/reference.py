@@ -16,14 +16,15 @@ class Source:
     """A GGUF with a record: what can be made resident.
 
     `name` is its file's stem, lower-cased; `file` its file's name and `sha256` (64 lower-case hex digits) as recorded;
-    `fork` the path of the FORK.json that records it; `path` where the file is, None where it is not found.
+    `fork` the path of the FORK.json that records it; `path` where the file is now, None where it is not found: that
+    does not make it another source.
     """
 
     name: str
     file: str
     sha256: str
     fork: str
-    path: str | None
+    path: str | None = field(compare=False)
 
     @classmethod
     def of(cls, verified: Verified) -> Source:

@@ -152,7 +152,8 @@ class Registry:
 
     def _find(self, file: str) -> str | None:
         if self._startup is not None and file == self._startup.file:
-            return self._startup.path
+            path = self._startup.path
+            return path if path is not None and os.path.isfile(path) else None
         for folder in self._places:
             path = os.path.join(folder, file)
             if os.path.isfile(path):

@@ -59,18 +59,19 @@ class Opener(Protocol):
 
 @dataclass(frozen=True)
 class Lease:
-    """How long the resident model stays, unless it is asked for again: `until` is a `time.monotonic()`."""
+    """How long the resident model stays, unless it is asked for again: until the moment `until` of `time.monotonic()`,
+    `expires_at` in seconds since the epoch. Both None: for good."""
 
-    until: float | None
+    until: float | None = None
+    expires_at: float | None = None
+
+    @classmethod
+    def of(cls, seconds: float | None) -> Lease:
+        return cls() if seconds is FOR_GOOD else cls(time.monotonic() + seconds, time.time() + seconds)
 
     @property
     def expired(self) -> bool:
         return self.until is not None and time.monotonic() >= self.until
-
-    @property
-    def expires_at(self) -> float | None:
-        """Seconds since the epoch."""
-        return None if self.until is None else time.time() + self.until - time.monotonic()
 
 
 class Library:
@@ -86,7 +87,7 @@ class Library:
         self._opener = opener
         self._default_keep = default_keep
         self._queue = FifoLock()
-        self._lease = Lease(FOR_GOOD)
+        self._lease = Lease()
         self.asked = Reference(resident.source.name, resident.source)
         self.resident: Resident | None = resident
         self.last = resident.opened
@@ -147,7 +148,7 @@ class Library:
             self.drop()
             self.resident = resident = self._opener.open(reference.source)
             self.last = resident.opened
-            self._lease = Lease(FOR_GOOD)
+            self._lease = Lease()
         self.asked = reference
         return resident
 
@@ -163,7 +164,7 @@ class Library:
         """The resident model stays this long from now, FOR_GOOD, or no longer at all (0)."""
         if seconds is not FOR_GOOD and seconds <= 0:
             self.drop()
-        self._lease = Lease(None if seconds is FOR_GOOD else time.monotonic() + seconds)
+        self._lease = Lease.of(seconds)
 
     @property
     def expires_at(self) -> float | None:

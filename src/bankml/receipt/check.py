@@ -17,16 +17,20 @@ RECEIPT_KEY = "bankml_receipt"
 LOGPROBS = (("choices", 0, "logprobs", "content"), ("completion_probabilities",), ("logprobs",))
 """Where an answer's object, event or line has its probabilities."""
 
+PROMPT, COMPLETION = ("prompt_tokens",), ("completion_tokens",)
 COUNTS = {
-    ("usage", "prompt_tokens"): "prompt_tokens",
-    ("usage", "completion_tokens"): "completion_tokens",
-    ("prompt_eval_count",): "prompt_tokens",
-    ("eval_count",): "completion_tokens",
-    ("tokens_evaluated",): "prompt_tokens",
-    ("tokens_predicted",): "completion_tokens",
+    ("usage.prompt_tokens",): PROMPT,
+    ("usage.completion_tokens",): COMPLETION,
+    ("usage.total_tokens",): PROMPT + COMPLETION,
+    ("timings.prompt_n", "timings.cache_n"): PROMPT,
+    ("timings.predicted_n",): COMPLETION,
+    ("prompt_eval_count",): PROMPT,
+    ("eval_count",): COMPLETION,
+    ("tokens_evaluated",): PROMPT,
+    ("tokens_predicted",): COMPLETION,
 }
-"""Where an answer counts its tokens, and which of the receipt's counts that is. What is said last counts: a stream may
-count as it goes."""
+"""Where an answer counts its tokens, and which of the receipt's counts that is; of several the sum is meant. What is
+said last counts: a stream may count as it goes."""
 
 MARKS = ("choices", "done", "stop")
 """What the objects of `/v1`, of `/api` and of `/completion` have."""
@@ -107,18 +111,25 @@ def _logprobs_differ(receipt: Mapping[str, object], sources: Iterable[str]) -> s
 
 
 def _counts_differ(receipt: Mapping[str, object], objects: Iterable[Mapping[str, object]]) -> Iterable[str]:
-    said: dict[tuple[str, ...], object] = {}
+    said: dict[tuple[str, ...], list[object]] = {}
     for found in objects:
-        for path in COUNTS:
-            value: object = found
-            for key in path:
-                value = value.get(key) if isinstance(value, dict) else None
-            if value is not None:
-                said[path] = value
-    for path, value in said.items():
-        count = receipt.get(COUNTS[path])
-        if type(value) is not type(count) or value != count:
-            yield f"{'.'.join(path)} is {json.dumps(value)[:80]}, but the receipt's {COUNTS[path]} is {count}"
+        for names in COUNTS:
+            values = [_at(found, name) for name in names]
+            if None not in values:
+                said[names] = values
+    for names, values in said.items():
+        counts = [receipt.get(count) for count in COUNTS[names]]
+        if not all(type(one) is int for one in (*values, *counts)) or sum(values) != sum(counts):  # type: ignore[arg-type]
+            shown = " + ".join(json.dumps(value)[:80] for value in values)
+            true = " + ".join(str(count) for count in counts)
+            yield f"{' + '.join(names)} is {shown}, but the receipt's {' + '.join(COUNTS[names])} is {true}"
+
+
+def _at(found: Mapping[str, object], path: str) -> object:
+    value: object = found
+    for key in path.split("."):
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
 
 
 def _mixed(objects: Iterable[Mapping[str, object]]) -> str | None:

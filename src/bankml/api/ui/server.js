@@ -107,10 +107,12 @@ function showModels() {
   if (!changed("models", models)) return;
   refill($("models"), ...models.map(modelRow));
   const chosen = $("model").value || about.model;
-  refill($("model"), ...models.filter(model => model.found !== false && (model.here || !model.reason)).map(({name}) =>
-    element("option", {value: name, textContent: name})));
+  const askable = models.filter(model => model.here || (model.found !== false && !model.reason)).map(({name}) => name);
+  const options = askable.map(name => element("option", {value: name, textContent: name}));
+  /* A choice that is gone stays chosen, and says so: the next question is not for another model to answer. */
+  if (!askable.includes(chosen)) options.push(element("option", {value: chosen, textContent: `${chosen} (not here any more)`}));
+  refill($("model"), ...options);
   $("model").value = chosen;
-  if (!$("model").value) $("model").selectedIndex = 0;
 }
 
 function modelRow({name, base, sha256, found, here, reason}) {
