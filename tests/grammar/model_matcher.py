@@ -62,9 +62,9 @@ class ModelMatcher:
 
     def opened(self, stack):
         """The stacks with something to match on top that `stack` stands for."""
-        todo, seen, out = [stack], set(), set()
-        while todo:
-            stack = todo.pop()
+        pending, seen, out = [stack], set(), set()
+        while pending:
+            stack = pending.pop()
             if stack in seen:
                 continue
             seen.add(stack)
@@ -75,7 +75,7 @@ class ModelMatcher:
                 out.add(stack)
                 continue
             rest = self.onto(stack[:-1], stack[-1] + 1)
-            todo += [self.onto(rest, start) for start in self.alternatives(self.values[stack[-1]])]
+            pending += [self.onto(rest, start) for start in self.alternatives(self.values[stack[-1]])]
         return out
 
     def ranges(self, at):

@@ -8,7 +8,7 @@ from typing import Protocol
 from bankml.api.exchange import LogLine, Reply
 from bankml.api.json_out import written
 from bankml.api.refusals import Shape, error_object
-from bankml.engine.completion import Job, Step, complete, fits
+from bankml.engine.completion import Entry, Job, Step, complete, fits
 from bankml.engine.parts import TextPieces, TokenSampler
 from bankml.engine.queue import Cancelled
 from bankml.errors import Busy
@@ -105,6 +105,26 @@ def gone(reply: Reply, shape: Shape = error_object) -> None:
     """Answers a request that nobody waits for any more, or that a stopping server will not get to."""
     error = Busy("the server is stopping, or the client hung up; this request was not answered")
     reply.whole(error.status, written(shape(error)))
+
+
+class Gathering:
+    """A Writer's part that every answer has which is written whole: its text and its probabilities, gathered."""
+
+    def __init__(self, reply: Reply) -> None:
+        self._reply = reply
+        self._text: list[str] = []
+        self._entries: list[Entry] = []
+
+    def begin(self, prefill: str) -> None:
+        self._text.append(prefill)
+
+    def step(self, step: Step) -> None:
+        self._text.append(step.text)
+        if step.entry is not None:
+            self._entries.append(step.entry)
+
+    def abandon(self) -> None:
+        gone(self._reply)
 
 
 def _prepared(prepare: Prepare, resident: Resident, loading: float) -> Prepared:

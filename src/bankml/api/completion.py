@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from bankml.api.answering import Generation, Prepared, Receipt, Writer, answer, gone
+from bankml.api.answering import Gathering, Generation, Prepared, Receipt, Writer, answer, gone
 from bankml.api.completion_request import CompletionRequest, completion_request, prompt_tokens, read_completion
 from bankml.api.ending import stop_type, stop_word_tokens
 from bankml.api.exchange import EVENT_STREAM, LogLine, Reply, Request
@@ -10,7 +10,7 @@ from bankml.api.fitting import limited
 from bankml.api.json_out import event, written
 from bankml.api.logprobs import Logprobs, without_stop_word
 from bankml.api.openai import timings
-from bankml.engine.completion import Entry, Job, Step
+from bankml.engine.completion import Job, Step
 from bankml.engine.queue import Cancelled
 from bankml.grammar.constraint import Constraint, completion_constraint
 from bankml.library.layer import context_of, with_parameters
@@ -113,26 +113,19 @@ class Answer:
         return b"".join(map(self._resident.tokens.spelling, self._generation.job.prompt)).decode("utf-8", "replace")
 
 
-class WholeWriter:
+class WholeWriter(Gathering):
     """The answer as one object, when it is complete."""
 
     def __init__(self, answer: Answer, logprobs: Logprobs, reply: Reply) -> None:
+        super().__init__(reply)
         self._answer = answer
         self._logprobs = logprobs
-        self._reply = reply
-        self._text: list[str] = []
         self._tokens: list[int] = []
-        self._entries: list[Entry] = []
-
-    def begin(self, prefill: str) -> None:
-        """There is none: the prompt is not part of the answer."""
 
     def step(self, step: Step) -> None:
-        self._text.append(step.text)
+        super().step(step)
         if self._answer.return_tokens:
             self._tokens.append(step.token)
-        if step.entry is not None:
-            self._entries.append(step.entry)
 
     def end(self, last: Step, receipt: Receipt) -> None:
         text = "".join(self._text)
@@ -142,9 +135,6 @@ class WholeWriter:
             value["completion_probabilities"] = self._logprobs.array(entries)
         value[RECEIPT_KEY] = receipt()
         self._reply.whole(200, written(value))
-
-    def abandon(self) -> None:
-        gone(self._reply)
 
 
 class StreamWriter:

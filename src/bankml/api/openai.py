@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from bankml import __version__
-from bankml.api.answering import Receipt, gone
+from bankml.api.answering import Gathering, Receipt, gone
 from bankml.api.exchange import EVENT_STREAM, Reply
 from bankml.api.json_out import DONE, event, written
 from bankml.api.logprobs import Logprobs, without_stop_word
-from bankml.engine.completion import Entry, Finish, Progress, Step
+from bankml.engine.completion import Finish, Progress, Step
 from bankml.engine.queue import Cancelled
 from bankml.receipt.check import RECEIPT_KEY
 
@@ -73,25 +73,15 @@ def _rate(count: int, ms: float) -> float | None:
     return count * 1000 / ms if count > 0 and ms > 0 else None
 
 
-class WholeWriter:
+class WholeWriter(Gathering):
     """The answer as one object, when it is complete."""
 
     def __init__(self, head: Head, reply: Reply, logprobs: Logprobs, stop_tokens: Callable[[Step], int]) -> None:
         """`stop_tokens` counts the tokens of the stop string with which the answer's last Step ended, 0 without one."""
+        super().__init__(reply)
         self._head = head
-        self._reply = reply
         self._logprobs = logprobs
         self._stop_tokens = stop_tokens
-        self._text: list[str] = []
-        self._entries: list[Entry] = []
-
-    def begin(self, prefill: str) -> None:
-        self._text.append(prefill)
-
-    def step(self, step: Step) -> None:
-        self._text.append(step.text)
-        if step.entry is not None:
-            self._entries.append(step.entry)
 
     def end(self, last: Step, receipt: Receipt) -> None:
         message = {"role": "assistant", "content": "".join(self._text)}
@@ -102,9 +92,6 @@ class WholeWriter:
         answer = self._head.around([choice], "chat.completion")
         answer |= {"usage": usage(last.progress), "timings": timings(last.progress), RECEIPT_KEY: receipt()}
         self._reply.whole(200, written(answer))
-
-    def abandon(self) -> None:
-        gone(self._reply)
 
 
 class StreamWriter:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from bankml.api.answering import Prepared, Receipt, Writer, answer, gone
+from bankml.api.answering import Gathering, Prepared, Receipt, Writer, answer, gone
 from bankml.api.chat_request import Unplayed, refuse_unplayed
 from bankml.api.completion import completion_generation, over_layer
 from bankml.api.completion_request import read_completion
@@ -12,7 +12,7 @@ from bankml.api.fitting import limited
 from bankml.api.json_out import DONE, event, written
 from bankml.api.logprobs import Logprobs, without_stop_word
 from bankml.api.openai import Head, timings, usage
-from bankml.engine.completion import Entry, Step
+from bankml.engine.completion import Step
 from bankml.engine.parts import TextPieces
 from bankml.engine.queue import Cancelled
 from bankml.grammar.constraint import completion_constraint
@@ -58,25 +58,15 @@ def _choice(text: str, logprobs: Json | None, finish: str | None) -> Json:
     return {"text": text, "index": 0, "logprobs": logprobs, "finish_reason": finish}
 
 
-class WholeWriter:
+class WholeWriter(Gathering):
     """The answer as one object, when it is complete."""
 
     def __init__(self, head: Head, logprobs: Logprobs, reply: Reply, pieces: TextPieces, resident: Resident) -> None:
+        super().__init__(reply)
         self._head = head
         self._logprobs = logprobs
-        self._reply = reply
         self._pieces = pieces
         self._resident = resident
-        self._text: list[str] = []
-        self._entries: list[Entry] = []
-
-    def begin(self, prefill: str) -> None:
-        """There is none: the prompt is not part of the answer."""
-
-    def step(self, step: Step) -> None:
-        self._text.append(step.text)
-        if step.entry is not None:
-            self._entries.append(step.entry)
 
     def end(self, last: Step, receipt: Receipt) -> None:
         entries = without_stop_word(self._entries, stop_word_tokens(last, self._pieces, self._resident.tokens))
@@ -84,9 +74,6 @@ class WholeWriter:
         value = self._head.around([_choice("".join(self._text), probs, last.finish)], KIND)
         value |= {"usage": usage(last.progress), "timings": timings(last.progress), RECEIPT_KEY: receipt()}
         self._reply.whole(200, written(value))
-
-    def abandon(self) -> None:
-        gone(self._reply)
 
 
 class StreamWriter:

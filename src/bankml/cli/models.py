@@ -7,8 +7,6 @@ from bankml.cli.output import about, file_bar, say, write
 from bankml.cli.stdin import read_bytes, request_in, text_in
 from bankml.errors import Refused, RequestError, UsageError
 
-TEMPLATE_KEY = "tokenizer.chat_template"
-
 
 def convert(arguments: Namespace) -> int:
     from bankml.library.convert import convert as rewrite
@@ -38,6 +36,7 @@ def tokenize(arguments: Namespace) -> int:
 def chat_template(arguments: Namespace) -> int:
     from bankml.gate.guard import guard, require_model
     from bankml.gguf.values import describe
+    from bankml.library.played import TEMPLATE_KEY
 
     header = require_model(guard(arguments.file))
 

@@ -1,12 +1,10 @@
 """Whether a model is played, as far as its header says. Asked before the file is hashed: nothing large is imported."""
 
-from bankml.errors import Refused
 from bankml.gguf.header import Header
-from bankml.model.plan import plan
+from bankml.model.plan import not_played, plan
 from bankml.text.vocabulary import played_pretokenizer
 
 TEMPLATE_KEY = "tokenizer.chat_template"
-NOT_PLAYED = "bankML's native forward pass does not play it"
 
 
 def require_played(header: Header) -> None:
@@ -23,5 +21,5 @@ def template_source(header: Header) -> str:
     """The model's chat template. Raises Refused where there is none."""
     source = header.metadata.get(TEMPLATE_KEY)
     if not isinstance(source, str):
-        raise Refused(f"{NOT_PLAYED}: {TEMPLATE_KEY} is missing, or is no text")
+        raise not_played(f"{TEMPLATE_KEY} is missing, or is no text")
     return source

@@ -165,14 +165,14 @@ def _apply_options(scope: dict[str, Value]) -> None:
 
 def _size(value: Value) -> tuple[int, int]:
     """How many values there are in `value`, and how many bytes of text."""
-    n_values, n_bytes, todo = 0, 0, [value]
-    while todo:
-        item = todo.pop()
+    n_values, n_bytes, pending = 0, 0, [value]
+    while pending:
+        item = pending.pop()
         n_values += 1
         if isinstance(item, bytes):
             n_bytes += len(item)
         elif isinstance(item, list):
-            todo.extend(item)
+            pending.extend(item)
         elif isinstance(item, dict):
-            todo.extend(item.values())
+            pending.extend(item.values())
     return n_values, n_bytes

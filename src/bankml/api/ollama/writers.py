@@ -5,13 +5,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from bankml.api.answering import Receipt, gone
+from bankml.api.answering import Gathering, Receipt, gone
 from bankml.api.exchange import NDJSON, Reply
 from bankml.api.json_out import line, written
 from bankml.api.logprobs import Logprobs, without_stop_word
 from bankml.api.ollama.durations import moment, nanoseconds_of
 from bankml.api.refusals import ollama_error
-from bankml.engine.completion import Entry, Step
+from bankml.engine.completion import Step
 from bankml.engine.queue import Cancelled
 from bankml.receipt.check import RECEIPT_KEY
 
@@ -94,25 +94,15 @@ def _without_id(entry: Json) -> Json:
     return {name: value for name, value in entry.items() if name != "id"}
 
 
-class WholeWriter:
+class WholeWriter(Gathering):
     """The answer as one object, when it is complete."""
 
     def __init__(self, head: Head, reply: Reply, logprobs: Logprobs, stop_tokens: Callable[[Step], int]) -> None:
         """`stop_tokens` counts the tokens of the stop string with which the answer's last Step ended, 0 without one."""
+        super().__init__(reply)
         self._head = head
-        self._reply = reply
         self._logprobs = logprobs
         self._stop_tokens = stop_tokens
-        self._text: list[str] = []
-        self._entries: list[Entry] = []
-
-    def begin(self, prefill: str) -> None:
-        self._text.append(prefill)
-
-    def step(self, step: Step) -> None:
-        self._text.append(step.text)
-        if step.entry is not None:
-            self._entries.append(step.entry)
 
     def end(self, last: Step, receipt: Receipt) -> None:
         entries = self._logprobs.array(without_stop_word(self._entries, self._stop_tokens(last)))

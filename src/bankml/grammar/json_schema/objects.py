@@ -53,9 +53,9 @@ def other_keys(names: Sequence[str], character: str) -> str:
         for one in name:
             node = node.setdefault(one, {})  # type: ignore[assignment]
     out = ['["] ( ']
-    todo: list[str | dict[str, object]] = [root]
-    while todo:
-        item = todo.pop()
+    pending: list[str | dict[str, object]] = [root]
+    while pending:
+        item = pending.pop()
         if isinstance(item, str):
             out.append(item)
             continue
@@ -67,6 +67,6 @@ def other_keys(names: Sequence[str], character: str) -> str:
             parts += [" (", child, ")"] if child else [f" {character}+"]  # type: ignore[list-item]
         if letters:
             parts.append(f' | [^"{"".join(letters)}] {character}*')
-        todo += reversed(parts)
+        pending += reversed(parts)
     optional = "" if "" in names else "?"
     return f'{"".join(out)} ){optional} ["]'

@@ -89,11 +89,11 @@ def read(source: str) -> nodes.Template:
 
 
 def _walk(tree: nodes.Node) -> list[nodes.Node]:
-    found, todo = [], [tree]
-    while todo:
-        node = todo.pop()
+    found, pending = [], [tree]
+    while pending:
+        node = pending.pop()
         found.append(node)
-        todo.extend(node.iter_child_nodes())
+        pending.extend(node.iter_child_nodes())
     return found
 
 

@@ -16,16 +16,16 @@ class Usage:
 
     def use_all(self, value: Value) -> None:
         """`value` and everything in it; what is in it several times is visited once."""
-        seen, todo = set[int](), [value]
-        while todo:
-            item = todo.pop()
+        seen, pending = set[int](), [value]
+        while pending:
+            item = pending.pop()
             if id(item) in seen:
                 continue
             seen.add(id(item))
             if isinstance(item, list | tuple):
-                todo.extend(item)
+                pending.extend(item)
             elif isinstance(item, dict):
-                todo.extend(item.values())
+                pending.extend(item.values())
         self._used |= seen
 
     def operation(self, value: Value, name: str) -> None:
