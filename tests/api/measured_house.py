@@ -30,7 +30,15 @@ class House:
 
         def run():
             free = ("127.0.0.1", 0)
-            server.serve(self.measured, free, free, ready=ready, log=self.log, refused=self.measured.refused)
+            server.serve(
+                self.measured,
+                free,
+                free,
+                ready=ready,
+                log=self.log,
+                refused=self.measured.refused,
+                at_once=self.measured.at_once,
+            )
 
         self._thread = threading.Thread(target=run, daemon=True)
         self._thread.start()

@@ -199,6 +199,20 @@ def test_who_waits_in_line_is_seen_and_pollers_do_not_wait_for_an_answer():
         assert samples(looking.ask("GET", "/metrics")[2])["bankml_queue_length"] == 0
 
 
+def test_what_need_not_be_measured_first_is_told_on_the_event_loop():
+    answered = []
+    with House() as house, house.client() as client:
+        answer = house.measured.answer
+        house.measured.answer = lambda request, reply: answered.append(request.path) or answer(request, reply)
+        paths = ["/bankml/metrics", "/metrics", "/bankml/ui", "/bankml/usage", "/bankml/usage", "/health"]
+        told = [client.ask("GET", path)[2] for path in paths]
+        assert answered == ["/bankml/usage", "/health"]
+        assert told[3] == told[4]
+        assert client.ask("POST", "/metrics", {})[0] == 405
+        assert samples(client.ask("GET", "/metrics")[2])["bankml_requests_total", "/bankml/usage", "200"] == 2
+        assert answered == ["/bankml/usage", "/health"]
+
+
 def test_all_pollers_of_usage_get_the_same_look():
     with House() as house:
         got = []

@@ -116,6 +116,26 @@ def test_a_sample_is_as_good_as_new_for_a_second_an_error_too():
     assert sampler.sample() == 3
 
 
+def test_what_is_known_is_told_without_waiting_and_what_is_not_is_not():
+    takes, now = Takes(), [0.0]
+    sampler = Sampler(takes, clock=lambda: now[0])
+    assert sampler.latest() is None
+    first = threading.Thread(target=sampler.sample)
+    first.start()
+    assert takes.begun.wait(10)
+    assert sampler.latest() is None  # one is being taken
+    takes.go.set()
+    first.join(10)
+    assert (sampler.latest(), takes.count) == (1, 1)
+    now[0] = 0.999
+    assert sampler.latest() == 1
+    now[0] = 1.0
+    assert (sampler.latest(), takes.count) == (None, 1)
+    with pytest.raises(RuntimeError):
+        sampler.sample()
+    assert sampler.latest() is None  # an error is for who samples
+
+
 def test_pollers_of_the_real_thing_get_at_most_one_a_second():
     sampler = Sampler(lambda: measure([], 0.05))
     until, seen = time.monotonic() + 1.5, set()

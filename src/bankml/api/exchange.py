@@ -1,6 +1,6 @@
 """What passes between the gateway and the application: a request, a reply, and the line that is logged of both."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -49,11 +49,26 @@ class LogLine:
     ttft_ms: float | None = None
 
 
+@dataclass(frozen=True)
+class Whole:
+    """A whole answer. `body` is what a GET would get: whoever answers a HEAD leaves it out."""
+
+    status: int
+    body: bytes
+    content_type: str = JSON
+    headers: Headers = ()
+
+
+AtOnce = Callable[[Request], tuple[Whole, LogLine] | None]
+"""Answers what takes no waiting, reading or computing worth a thread: it is called on the event loop. None for all
+else, which is the application's to answer."""
+
+
 class Reply(Protocol):
     """Where an answer goes. Called from the worker thread that answers; every call is safe after the client left."""
 
     def whole(self, status: int, body: bytes, content_type: str = JSON, headers: Headers = ()) -> None:
-        """The whole answer at once. `body` is what a GET would get: whoever answers a HEAD leaves it out."""
+        """The whole answer at once, as `Whole` has it."""
 
     def start(self, status: int, content_type: str) -> None:
         """A streamed answer begins; from here on the status can no longer change."""

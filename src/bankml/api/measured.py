@@ -7,10 +7,10 @@ GET /bankml/ui         a page that shows all this, and asks
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from bankml.api.exchange import JSON, LogLine, Reply, Request
+from bankml.api.exchange import LogLine, Reply, Request, Whole
 from bankml.api.json_out import written
 from bankml.api.refusals import error_object
 from bankml.api.ui import page
@@ -23,6 +23,7 @@ from bankml.measure.sampler import Sampler
 from bankml.measure.timing import Timing
 from bankml.measure.usage import Watched, measure
 
+OWN = ("/bankml/metrics", "/bankml/usage", "/metrics", "/bankml/ui")
 METHODS = ("GET", "HEAD")
 NO_ROUTE = "none"
 """The route of a request to a path where nothing is."""
@@ -47,25 +48,23 @@ class Measured:
         self._counters = Counters()
         self._completions = Completions()
         self._usage = Sampler(lambda: written(measure(watched).as_json()))
-        self._own: Mapping[str, Callable[[Request, Reply], None]] = {
-            "/bankml/metrics": self._tell_completions,
-            "/bankml/usage": self._tell_usage,
-            "/metrics": self._tell_counters,
-            "/bankml/ui": self._show_page,
-        }
 
     def answer(self, request: Request, reply: Reply) -> LogLine:
         """As the application's. What is told already includes every answer before it on the same connection."""
-        own = self._own.get(request.path) if request.address == "gateway" else None
-        if own is None:
-            line = self._application.answer(request, reply)
-            self._counters.request(self._application.route(request) or NO_ROUTE, line.status)
-        else:
-            line = self._tell(own, request, reply)
-            self._counters.request(request.path, line.status)
+        told = self._tell(request, self._usage.sample)
+        if told is not None:
+            whole, line = told
+            reply.whole(whole.status, whole.body, whole.content_type, whole.headers)
+            return line
+        line = self._application.answer(request, reply)
+        self._counters.request(self._application.route(request) or NO_ROUTE, line.status)
         if line.completion_tokens is not None:
             self._computed(line)
         return line
+
+    def at_once(self, request: Request) -> tuple[Whole, LogLine] | None:
+        """What is told of the paths here, where it need not be measured first (exchange.AtOnce)."""
+        return self._tell(request, self._usage.latest)
 
     def refused(self, status: int) -> None:
         """A request broke a rule of the wire and did not come here."""
@@ -84,28 +83,36 @@ class Measured:
 
     # ---- what is told
 
-    def _tell(self, own: Callable[[Request, Reply], None], request: Request, reply: Reply) -> LogLine:
-        if request.method not in METHODS:
+    def _tell(self, request: Request, usage: Callable[[], bytes | None]) -> tuple[Whole, LogLine] | None:
+        """What one of the paths here tells; None for every other path, and for the usage where `usage` gives none."""
+        if request.address != "gateway" or request.path not in OWN:
+            return None
+        note = ""
+        if request.method in METHODS:
+            whole = self._look(request, usage)
+        else:
             error = MethodNotAllowed(f"{request.path} answers {' and '.join(METHODS)} only")
-            reply.whole(error.status, written(error_object(error)), JSON, (("Allow", ", ".join(METHODS)),))
-            return LogLine(error.status, note=error.kind)
-        own(request, reply)
-        return LogLine(200)
+            whole = Whole(error.status, written(error_object(error)), headers=(("Allow", ", ".join(METHODS)),))
+            note = error.kind
+        if whole is None:
+            return None
+        self._counters.request(request.path, whole.status)
+        return whole, LogLine(whole.status, note=note)
 
-    def _tell_completions(self, request: Request, reply: Reply) -> None:
-        reply.whole(200, self._completions.written())
-
-    def _tell_usage(self, request: Request, reply: Reply) -> None:
-        reply.whole(200, self._usage.sample())
-
-    def _tell_counters(self, request: Request, reply: Reply) -> None:
-        openmetrics = "application/openmetrics-text" in request.headers.get("accept", "")
-        body = exposition(self._counters.counts(), self._application.state(), openmetrics)
-        reply.whole(200, body, OPENMETRICS if openmetrics else TEXT)
-
-    def _show_page(self, request: Request, reply: Reply) -> None:
-        shown = page.load()
-        reply.whole(200, shown.body, "text/html; charset=utf-8", shown.headers)
+    def _look(self, request: Request, usage: Callable[[], bytes | None]) -> Whole | None:
+        match request.path:
+            case "/bankml/metrics":
+                return Whole(200, self._completions.written())
+            case "/bankml/usage":
+                sample = usage()
+                return None if sample is None else Whole(200, sample)
+            case "/metrics":
+                openmetrics = "application/openmetrics-text" in request.headers.get("accept", "")
+                text = exposition(self._counters.counts(), self._application.state(), openmetrics)
+                return Whole(200, text, OPENMETRICS if openmetrics else TEXT)
+            case _:
+                shown = page.load()
+                return Whole(200, shown.body, "text/html; charset=utf-8", shown.headers)
 
 
 def _record(timing: Timing, prompt: int | None, cached: int | None, completion: int | None) -> Record:

@@ -72,7 +72,7 @@ def run_in_front(
 
         watched = [Watched("gateway", os.getpid()), *([] if child is None else [Watched("engine", child.pid)])]
         measured = Measured(Proxy(vouch), watched)
-        return serve(measured, listen=listen, ready=ready, refused=measured.refused)
+        return serve(measured, listen=listen, ready=ready, refused=measured.refused, at_once=measured.at_once)
 
 
 def _engine(arguments: Namespace, verified: "Verified", upstream: "Upstream", stack: ExitStack) -> "Child | None":

@@ -78,6 +78,7 @@ def _serve(arguments: Namespace, file: str, fork: str, listen: Address, engine: 
         engine=engine,
         ready=lambda _: _announce(verified, listen, engine),
         refused=measured.refused,
+        at_once=measured.at_once,
     )
     return code
 

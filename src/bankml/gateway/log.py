@@ -8,16 +8,18 @@
 sent.
 """
 
+import re
 import select
 import threading
 import time
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from functools import lru_cache
 from typing import TextIO
 
 from bankml.api.exchange import LogLine
 
 _PATH_SHOWN = 200
+_VISIBLE = re.compile("[!-~]*")
 
 
 @dataclass(frozen=True)
@@ -73,10 +75,10 @@ class RequestLog:
 
 def format_entry(entry: Entry, now: float) -> str:
     """`entry` as its line, without the line end; `now` in seconds since 1970."""
-    moment = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
+    second, part = divmod(int(now * 1000), 1000)
     line = entry.line
     words = [
-        moment,
+        f"{_moment(second)}.{part:03d}Z",
         entry.address,
         escaped(entry.method, 16) or "-",
         escaped(entry.path, _PATH_SHOWN) or "-",
@@ -93,8 +95,15 @@ def format_entry(entry: Entry, now: float) -> str:
     return " ".join(words)
 
 
+@lru_cache(maxsize=1)
+def _moment(second: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
+
+
 def escaped(text: str, length: int, keep: str = "") -> str:
     """At most `length` characters of `text`, escaped outside visible ASCII, so that nobody writes a second line."""
+    if len(text) <= length and _VISIBLE.fullmatch(text):
+        return text
     short = text if len(text) <= length else text[:length] + "…"
     return "".join(c if "!" <= c <= "~" or c in keep + "…" else _escape(c) for c in short)
 

@@ -14,7 +14,7 @@ from typing import cast
 
 import h11
 
-from bankml.api.exchange import Application, LogLine
+from bankml.api.exchange import Application, AtOnce, LogLine, Request, Whole
 from bankml.errors import Busy
 from bankml.gateway.hangup import still_reads
 from bankml.gateway.limits import Limits
@@ -39,13 +39,16 @@ class Gateway:
         log: RequestLog,
         workers: Workers,
         refused: Callable[[int], object] = lambda status: None,
+        at_once: AtOnce = lambda request: None,
     ) -> None:
-        """`refused` is told the status of every request that breaks a rule of the wire, on the event loop."""
+        """`refused` is told the status of every request that breaks a rule of the wire, on the event loop; `at_once` is
+        asked there before the application is."""
         self.application = application
         self.limits = limits
         self.log = log
         self.workers = workers
         self.refused = refused
+        self.at_once = at_once
         self.stopping = False
         self.admitted: set[ClientProtocol] = set()
         self.excess: set[ClientProtocol] = set()
@@ -199,9 +202,39 @@ class ClientProtocol(asyncio.Protocol):
 
     def _begin_answer(self, action: Answer) -> None:
         gateway = self._gateway
+        if told := self._known(action.request):
+            self._answer_at_once(action.request, *told)
+            return
         reply = WireReply(self._wake, gateway.is_stopping, gateway.limits.backlog)
         self._reply, self._answer_ended = reply, False
         gateway.workers.run(partial(answer, gateway.application, action.request, reply, gateway.log))
+
+    def _known(self, request: Request) -> tuple[Whole, LogLine] | None:
+        """What is answered at once: nothing to a client that does not read, whom a worker's answer waits for."""
+        if self._write_paused:
+            return None
+        try:
+            return self._gateway.at_once(request)
+        except Exception:  # a defect: the application's answer will meet it too, and the log will name it
+            return None
+
+    def _answer_at_once(self, request: Request, whole: Whole, line: LogLine) -> None:
+        connection, now = self._connection, time.monotonic()
+        head = connection.begin(whole.status, whole.content_type, whole.headers, len(whole.body))
+        actions = [Send(head + connection.body(whole.body)), *connection.end(now)]
+        if (
+            connection.pipelined
+        ):  # the next request is looked at in a turn of its own, so that this client holds up nobody
+            self._loop.call_soon(self._advance)
+        else:
+            actions += connection.advance(now)
+        self._perform(actions)
+        size = 0 if request.method == "HEAD" else len(whole.body)
+        self._gateway.log.write(Entry(request.address, request.method, request.path, size, now - request.arrived, line))
+
+    def _advance(self) -> None:
+        if not self._lost:
+            self._perform(self._connection.advance(time.monotonic()))
 
     def _wake(self) -> None:
         """Makes the loop look at the reply; called by the worker."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TextIO
 
-from bankml.api.exchange import Application
+from bankml.api.exchange import Application, AtOnce
 from bankml.errors import UsageError
 from bankml.gateway.limits import Limits
 from bankml.gateway.log import RequestLog
@@ -47,20 +47,22 @@ def serve(
     ready: Callable[[Listening], None] | None = None,
     log: TextIO | None = None,
     refused: Callable[[int], object] = lambda status: None,
+    at_once: AtOnce = lambda request: None,
 ) -> int:
     """Answers requests at `listen` and, as the engine address, at `engine`, until SIGTERM, SIGINT, SIGHUP or `stop`.
 
     Each is (host, port); the host is 127.0.0.1, localhost or ::1, port 0 takes any free one. `ready` is called once
     both accept. Log lines go to `log`, by default stderr; `refused` is told the status of each request that breaks a
-    rule of the wire and so does not reach the application. Signals are listened to only when this is called from the
-    main thread. Returns 0 within five seconds of the first, at once after a second; if an answer could not be stopped
-    in time, the process's own end will not wait for its thread either (see `_leave_if_busy`).
+    rule of the wire and so does not reach the application, and `at_once` is asked, on the event loop, before the
+    application is. Signals are listened to only when this is called from the main thread. Returns 0 within five seconds
+    of the first, at once after a second; if an answer could not be stopped in time, the process's own end will not wait
+    for its thread either (see `_leave_if_busy`).
 
     Raises UsageError if an address cannot be listened at.
     """
     limits = limits or Limits()
     workers = Workers()
-    gateway = Gateway(application, limits, RequestLog(log or sys.stderr), workers, refused)
+    gateway = Gateway(application, limits, RequestLog(log or sys.stderr), workers, refused, at_once)
     with contextlib.ExitStack() as stack:
         sockets: dict[Address, socket.socket] = {"gateway": stack.enter_context(_listen(*listen))}
         if engine is not None:

@@ -18,26 +18,26 @@ sends is read and discarded, because closing a socket with unread bytes makes TC
 the answer from the client before it is read. A refusal is sent at once, before the body that is discarded. One
 request is looked at at a time; what a client pipelines is kept unread.
 
+A client that polls sends the same bytes again and again. A head that came alone, passed every rule and left the
+connection open is remembered, with a few others: the same bytes are the same request, and neither the rules nor h11
+are asked again.
+
 A client beyond the connections we have room for is an ordinary connection that is refused (503) as soon as a whole
 head has come, or after `drain` seconds.
 """
 
-import time
-from dataclasses import dataclass
-from email.utils import formatdate
+from dataclasses import dataclass, replace
 from enum import Enum, auto
-from functools import lru_cache
-from http import HTTPStatus
 from typing import Literal
 
 import h11
 
-from bankml import __version__
 from bankml.api.exchange import JSON, Headers, Request
 from bankml.errors import Busy, MethodNotAllowed, RequestError, RequestTimeout
 from bankml.gateway import rules
 from bankml.gateway.head import Head, HeadMeter
 from bankml.gateway.limits import Limits
+from bankml.gateway.response import plain_head, response
 
 Address = Literal["gateway", "engine"]
 
@@ -86,6 +86,14 @@ class Ending(Enum):
     """Close the connection now, whatever is unsent."""
 
 
+@dataclass(frozen=True)
+class Familiar:
+    """A request without a body, and its head."""
+
+    head: Head
+    request: Request
+
+
 Action = Send | Answer | Refused | Ending
 _DEADLINES = {  # which of the limits is each state's deadline
     State.IDLE: "idle",
@@ -94,7 +102,8 @@ _DEADLINES = {  # which of the limits is each state's deadline
     State.LINGER: "linger",
 }
 _READING = (State.IDLE, State.HEAD, State.BODY)
-_REASONS = {status.value: status.phrase for status in HTTPStatus}
+_MEMORABLE = 2048  # bytes of a head that is remembered; browsers' have a thousand
+_REMEMBERED = 4  # heads of one connection
 
 
 class Connection:
@@ -117,10 +126,13 @@ class Connection:
         self._kept_since = now
         self._arrived = now
         self._body_due = now
+        self._familiar: dict[bytes, Familiar] = {}
         self._begin_message()
 
     def _begin_message(self) -> None:
-        self._h11 = h11.Connection(h11.SERVER)
+        self._h11: h11.Connection | None = None
+        self._recognized = False
+        self._memorable: dict[bytes, Familiar] = {}
         self._meter = HeadMeter(self._limits)
         self._head = Head(())
         self._body = bytearray()
@@ -134,6 +146,8 @@ class Connection:
         if self.state not in _READING:
             self._keep(data, now)
             return []
+        if self.state is State.IDLE and (familiar := self._familiar.get(data)):
+            return [self._recognize(familiar, now)]
         try:
             return self._read(data, now, now)
         except RequestError as error:
@@ -143,6 +157,11 @@ class Connection:
     def full(self) -> bool:
         """Whether as much has been pipelined as is kept: read no more until the next `advance`."""
         return len(self._kept) >= self._limits.ahead
+
+    @property
+    def pipelined(self) -> bool:
+        """Whether bytes of the next request have come."""
+        return bool(self._kept)
 
     def ended(self, now: float) -> list[Action]:
         """The client sends no more; whether it still reads is not known from that."""
@@ -197,7 +216,9 @@ class Connection:
     def begin(self, status: int, content_type: str, headers: Headers, length: int | None) -> bytes:
         """The answer's head. `length` is the body's bytes, None where it is streamed."""
         closing = self._stopping or (self.client_ended and not self._kept)
-        head = self._h11.send(_response(status, content_type, headers, length, closing))
+        if self._h11 is None and not closing and (plain := plain_head(status, content_type, headers, length)):
+            return plain
+        head = self._http.send(response(status, content_type, headers, length, closing))
         self._chunked = length is None and b"\r\ntransfer-encoding: chunked\r\n" in head.lower()
         return head
 
@@ -207,15 +228,16 @@ class Connection:
             return b""
         if self._chunked:  # what h11 makes of it, too; a streamed event waits for every µs here
             return b"%x\r\n%b\r\n" % (len(data), data)
-        return self._h11.send(h11.Data(data=data))
+        return data if self._h11 is None else self._h11.send(h11.Data(data=data))
 
     def end(self, now: float) -> list[Action]:
         """The answer is complete."""
-        sent = self._h11.send(h11.EndOfMessage())
+        sent = b"" if self._h11 is None else self._h11.send(h11.EndOfMessage())
         actions: list[Action] = [Send(sent)] if sent else []
-        if self._h11.our_state is h11.MUST_CLOSE:
+        if self._h11 is not None and self._h11.our_state is h11.MUST_CLOSE:
             self._enter(State.LINGER, now)
             return [*actions, *self._half_close()]
+        self._remember()
         self._enter(State.ANSWERED, now)
         return actions
 
@@ -241,9 +263,30 @@ class Connection:
 
     # ---- reading
 
+    @property
+    def _http(self) -> h11.Connection:
+        """h11's side of this exchange. It is shown a request that was recognized only when it is needed."""
+        if self._h11 is None:
+            self._h11 = h11.Connection(h11.SERVER)
+            if self._recognized:
+                self._parse()
+                self._h11.next_event()
+        return self._h11
+
+    def _remember(self) -> None:
+        self._familiar |= self._memorable
+        if len(self._familiar) > _REMEMBERED:
+            del self._familiar[next(iter(self._familiar))]
+
+    def _recognize(self, familiar: Familiar, now: float) -> Answer:
+        self._recognized, self._head, self._arrived = True, familiar.head, now
+        self._enter(State.ANSWER, now)
+        return Answer(replace(familiar.request, arrived=now))
+
     def _read(self, data: bytes, now: float, arrived: float) -> list[Action]:
         if self.state is State.BODY:
             return self._read_body(data, now)
+        alone = self.state is State.IDLE and len(data) <= _MEMORABLE
         if self.state is State.IDLE:
             self._arrived = arrived
             self._enter(State.HEAD, now)
@@ -258,15 +301,17 @@ class Connection:
         rules.check(rules.AFTER_PARSING, self._head, self._limits)
         self._body_due = now + self._limits.body_time
         actions = self._read_body(rest, now)
-        if not actions and self._h11.they_are_waiting_for_100_continue:
+        if not actions and self._http.they_are_waiting_for_100_continue:
             go_on = h11.InformationalResponse(status_code=100, headers=[], reason=b"Continue")
-            actions.append(Send(self._h11.send(go_on)))
+            actions.append(Send(self._http.send(go_on)))
+        if alone and not rest and actions and isinstance(answer := actions[0], Answer):
+            self._memorable = {data: Familiar(self._head, answer.request)}
         return actions
 
     def _parse(self) -> None:
-        self._h11.receive_data(self._head.bytes)
+        self._http.receive_data(self._head.bytes)
         try:
-            event = self._h11.next_event()
+            event = self._http.next_event()
         except h11.RemoteProtocolError as error:
             what = str(error).partition(" bytearray(")[0].rstrip(":")  # h11 shows the line itself; it may be anything
             raise RequestError(f"this is not HTTP/1.1: {what[:200]}") from None
@@ -277,8 +322,8 @@ class Connection:
         self._enter(State.BODY, now)
         missing = rules.announced(self._head) - len(self._body)
         if part := data[:missing]:  # never more, so that every head passes the meter; empty would mean the end to h11
-            self._h11.receive_data(part)
-        while isinstance(event := self._h11.next_event(), h11.Data):
+            self._http.receive_data(part)
+        while isinstance(event := self._http.next_event(), h11.Data):
             self._body += event.data
         if not isinstance(event, h11.EndOfMessage):
             return []
@@ -307,7 +352,7 @@ class Connection:
         path = rules.split_target(self._head)[0] if target else ""
         body = rules.error_body(error, path, self.address)
         extra = (("Allow", rules.allowed_methods()),) if isinstance(error, MethodNotAllowed) else ()
-        data = h11.Connection(h11.SERVER).send(_response(error.status, JSON, extra, len(body), closing=True))
+        data = h11.Connection(h11.SERVER).send(response(error.status, JSON, extra, len(body), closing=True))
         if method != b"HEAD":
             data += body
         self._enter(State.LINGER, now)
@@ -344,24 +389,3 @@ class Connection:
         self.deadline = None if name is None else now + getattr(self._limits, name)
         if state is State.BODY and self.deadline is not None:
             self.deadline = min(self.deadline, self._body_due)
-
-
-def _response(status: int, content_type: str, headers: Headers, length: int | None, closing: bool) -> h11.Response:
-    fields = {
-        "Date": _date(int(time.time())),
-        "Server": f"bankml/{__version__}",
-        "X-Content-Type-Options": "nosniff",
-        "Cache-Control": "no-store",
-        "Content-Type": content_type,
-        **dict(headers),
-    }
-    if length is not None:
-        fields["Content-Length"] = str(length)
-    if closing:
-        fields["Connection"] = "close"
-    return h11.Response(status_code=status, headers=list(fields.items()), reason=_REASONS.get(status, ""))
-
-
-@lru_cache(maxsize=1)
-def _date(second: int) -> str:
-    return formatdate(second, usegmt=True)

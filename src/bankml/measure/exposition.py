@@ -6,19 +6,19 @@ written here, in the name of a counter's family, in the unit's line and in the l
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from bankml.measure.counters import Distribution
 
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
-Labels = Sequence[tuple[str, str]]
+Labels = tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True)
-class Sample:
+class Sample(NamedTuple):
     """`suffix` follows the family's name: `_total` of a counter, `_bucket` of a histogram."""
 
     value: float
@@ -78,6 +78,7 @@ def _openmetrics_head(family: Family) -> list[str]:
     return [f"# HELP {family.name} {family.help}", f"# TYPE {family.name} {family.kind}", *unit]
 
 
+@lru_cache(maxsize=256)
 def _labels(labels: Labels) -> str:
     return "{" + ",".join(f'{name}="{_escaped(value)}"' for name, value in labels) + "}" if labels else ""
 

@@ -42,3 +42,11 @@ class Sampler(Generic[T]):
             except BaseException as error:
                 mine.set_exception(error)
         return latest.result()
+
+    def latest(self) -> T | None:
+        """What `sample` would give without waiting for anything; None where it would take a sample, wait or raise."""
+        with self._guard:
+            latest, age = self._latest, self._clock() - self._began
+        if latest is None or not latest.done() or age >= self._age or latest.exception() is not None:
+            return None
+        return latest.result()
