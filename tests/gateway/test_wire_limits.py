@@ -84,7 +84,7 @@ def test_a_foreign_host_is_named_even_when_the_head_breaks_a_limit(served):
 
 
 def test_the_33rd_connection_gets_503(serving, read):
-    with serving() as served:
+    with serving(Limits(spare=60)) as served:
         open_ones = [served.connect() for _ in range(32)]
         for client in open_ones[-1:]:
             client.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -110,8 +110,52 @@ def test_the_33rd_connection_gets_503(serving, read):
             client.close()
 
 
+def asks(client, path=b"/"):
+    client.sendall(b"GET " + path + b" HTTP/1.1\r\nHost: localhost\r\n\r\n")
+
+
+def test_where_no_connection_is_free_the_one_that_was_idle_longest_gives_way(serving, read):
+    with serving(Limits(connections=3, spare=0.2)) as served:
+        silent, kept, waiting = (served.connect() for _ in range(3))
+        asks(waiting, b"/wait")
+        time.sleep(0.3)
+        asks(kept)
+        assert status(kept.recv(65536)) == 200
+        with served.connect() as client:
+            asks(client)
+            assert status(client.recv(65536)) == 200
+            assert read(silent) == b""
+            with served.connect() as early:  # nobody has been idle for long enough
+                assert status(read(early)) == 503
+            asks(kept)
+            assert status(kept.recv(65536)) == 200
+            served.trial.release.set()
+            assert waiting.recv(65536).endswith(b'"waited"')
+        for client in (silent, kept, waiting):
+            client.close()
+
+
+def test_a_connection_on_which_something_happens_gives_way_to_nobody(serving, read):
+    with serving(Limits(connections=3, spare=0.1)) as served:
+        waiting, half, sending = (served.connect() for _ in range(3))
+        asks(waiting, b"/wait")
+        half.sendall(b"GET / HTTP/1.1\r\n")
+        sending.sendall(
+            b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n"
+        )
+        time.sleep(0.3)
+        with served.connect() as client:
+            assert status(read(client)) == 503
+        half.sendall(b"Host: localhost\r\n\r\n")
+        sending.sendall(b'"1234567"')
+        served.trial.release.set()
+        for client in (waiting, half, sending):
+            assert status(client.recv(65536)) == 200
+            client.close()
+
+
 def test_many_silent_newcomers_hold_nobody(serving, read):
-    limits = Limits(connections=2, excess=4)
+    limits = Limits(connections=2, excess=4, spare=60)
     with serving(limits) as served:
         first = [served.connect(), served.connect()]
         crowd, statuses = [], []

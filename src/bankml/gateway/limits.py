@@ -5,6 +5,7 @@
     header_lines   100          header lines of one head                          Apache 100, nginx unlimited in 32 KiB
     body           16 MiB       a request's body, as announced                    nginx 1 MiB, Ollama none
     connections    32           open connections of both addresses together       uvicorn none, Apache 256
+    spare          1 s          idle, until a connection gives way where none is free nginx at once, Apache never
     excess         96           connections beyond these, waiting for their 503   none: more are closed unanswered
     head           30 s         a whole head, from its first byte                 Apache 20-40 s, nginx 60 s
     idle           30 s         a connection kept alive, until the next head      Apache 5 s, nginx 75 s
@@ -41,6 +42,7 @@ class Limits:
     header_lines: int = 100
     body: int = 16 * MIB
     connections: int = 32
+    spare: float = 1.0
     excess: int = 96
     head: float = 30.0
     idle: float = 30.0

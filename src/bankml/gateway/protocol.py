@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import fcntl
+import math
 import socket
 import struct
 import sys
@@ -21,7 +22,7 @@ from bankml.gateway.limits import Limits
 from bankml.gateway.log import Entry, RequestLog
 from bankml.gateway.relay import Relay
 from bankml.gateway.reply import WireReply
-from bankml.gateway.wire import Action, Address, Answer, Connection, Ending, Refused, Send
+from bankml.gateway.wire import Action, Address, Answer, Connection, Ending, Refused, Send, State
 from bankml.gateway.workers import Workers, answer
 
 _STALL_CHECKS = 10  # how often within `write_pause` it is looked at whether bytes have gone out
@@ -58,11 +59,23 @@ class Gateway:
     def admit(self, client: "ClientProtocol") -> Busy | None:
         """Counts a new connection. A Busy if it is one too many: it is to be refused with that."""
         self.empty.clear()
+        if len(self.admitted) >= self.limits.connections:
+            self._make_room()
         if len(self.admitted) < self.limits.connections:
             self.admitted.add(client)
             return None
         self.excess.add(client)
         return Busy(f"{self.limits.connections} connections are open, and there is no room for more: try again later")
+
+    def _make_room(self) -> None:
+        """Ends the connection that has been idle longest, if it has been for long enough: it was kept for its next
+        request, and this client has one."""
+        until = time.monotonic() - self.limits.spare
+        idle = [client for client in self.admitted if client.idle_since <= until]
+        if idle:
+            longest = min(idle, key=lambda client: client.idle_since)
+            self.admitted.discard(longest)
+            longest.stop()
 
     def forget(self, client: "ClientProtocol") -> None:
         self.admitted.discard(client)
@@ -133,6 +146,12 @@ class ClientProtocol(asyncio.Protocol):
             self._look()
 
     # ---- called by the server
+
+    @property
+    def idle_since(self) -> float:
+        """When its client began to do nothing (time.monotonic), infinite while that or we do something."""
+        idle = self._connection.state is State.IDLE and self._reply is None
+        return self._connection.idle_since if idle and not self._transport.get_write_buffer_size() else math.inf
 
     def stop(self) -> None:
         self._perform(self._connection.stop(time.monotonic()))

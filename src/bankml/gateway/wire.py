@@ -110,7 +110,7 @@ class Connection:
     """The server's side of one connection, accepted at `now` (time.monotonic, as every time here).
 
     `busy` is the refusal that a client beyond our room gets. After each call `deadline` says when to call `expired`,
-    None for never.
+    None for never. `idle_since` is when it last became IDLE.
     """
 
     def __init__(self, address: Address, limits: Limits, now: float, busy: Busy | None = None) -> None:
@@ -118,6 +118,7 @@ class Connection:
         self.state = State.IDLE
         self.deadline: float | None = now + (limits.drain if busy else limits.head)
         self.client_ended = False
+        self.idle_since = now
         self._limits = limits
         self._busy = busy
         self._stopping = False
@@ -379,6 +380,8 @@ class Connection:
 
     def _enter(self, state: State, now: float) -> None:
         self.state = state
+        if state is State.IDLE:
+            self.idle_since = now
         if state is State.LINGER:
             self._kept.clear()  # it will not be looked at, and while it is full nothing is read
         if state is State.HEAD and self._first:
