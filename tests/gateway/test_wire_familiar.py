@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bankml.gateway import response, wire
+from bankml.gateway import cycle, response
 from bankml.gateway.limits import Limits
 from bankml.gateway.wire import Answer, Connection, Ending, Refused, Send, State
 
@@ -88,7 +88,7 @@ class Counted(h11.Connection):
 def parsed(monkeypatch):
     """How many requests h11 has seen."""
     Counted.made = 0
-    monkeypatch.setattr(wire.h11, "Connection", Counted)
+    monkeypatch.setattr(cycle.h11, "Connection", Counted)
     return lambda: Counted.made
 
 

@@ -35,9 +35,10 @@ import h11
 from bankml.api.exchange import JSON, Headers, Request
 from bankml.errors import Busy, MethodNotAllowed, RequestError, RequestTimeout
 from bankml.gateway import rules
+from bankml.gateway.cycle import Cycle, Parsed, Recognized
 from bankml.gateway.head import Head, HeadMeter
 from bankml.gateway.limits import Limits
-from bankml.gateway.response import plain_head, response
+from bankml.gateway.response import response
 
 Address = Literal["gateway", "engine"]
 
@@ -127,17 +128,16 @@ class Connection:
         self._kept_since = now
         self._arrived = now
         self._body_due = now
+        self._cycle: Cycle  # that of the request that is being answered
         self._familiar: dict[bytes, Familiar] = {}
         self._begin_message()
 
     def _begin_message(self) -> None:
-        self._h11: h11.Connection | None = None
-        self._recognized = False
-        self._memorable: dict[bytes, Familiar] = {}
         self._meter = HeadMeter(self._limits)
         self._head = Head(())
+        self._parsed: Parsed | None = None
         self._body = bytearray()
-        self._chunked = False
+        self._memorable: dict[bytes, Familiar] = {}
 
     # ---- what the client does
 
@@ -217,25 +217,17 @@ class Connection:
     def begin(self, status: int, content_type: str, headers: Headers, length: int | None) -> bytes:
         """The answer's head. `length` is the body's bytes, None where it is streamed."""
         closing = self._stopping or (self.client_ended and not self._kept)
-        if self._h11 is None and not closing and (plain := plain_head(status, content_type, headers, length)):
-            return plain
-        head = self._http.send(response(status, content_type, headers, length, closing))
-        self._chunked = length is None and b"\r\ntransfer-encoding: chunked\r\n" in head.lower()
-        return head
+        return self._cycle.begin(status, content_type, headers, length, closing)
 
     def body(self, data: bytes) -> bytes:
         """A part of the answer's body, framed. A HEAD gets none."""
-        if self._head.request_line[0] == b"HEAD" or not data:
-            return b""
-        if self._chunked:  # what h11 makes of it, too; a streamed event waits for every µs here
-            return b"%x\r\n%b\r\n" % (len(data), data)
-        return data if self._h11 is None else self._h11.send(h11.Data(data=data))
+        return b"" if self._head.request_line[0] == b"HEAD" or not data else self._cycle.body(data)
 
     def end(self, now: float) -> list[Action]:
         """The answer is complete."""
-        sent = b"" if self._h11 is None else self._h11.send(h11.EndOfMessage())
+        sent = self._cycle.end()
         actions: list[Action] = [Send(sent)] if sent else []
-        if self._h11 is not None and self._h11.our_state is h11.MUST_CLOSE:
+        if self._cycle.closes:
             self._enter(State.LINGER, now)
             return [*actions, *self._half_close()]
         self._remember()
@@ -264,29 +256,19 @@ class Connection:
 
     # ---- reading
 
-    @property
-    def _http(self) -> h11.Connection:
-        """h11's side of this exchange. It is shown a request that was recognized only when it is needed."""
-        if self._h11 is None:
-            self._h11 = h11.Connection(h11.SERVER)
-            if self._recognized:
-                self._parse()
-                self._h11.next_event()
-        return self._h11
-
     def _remember(self) -> None:
         self._familiar |= self._memorable
         if len(self._familiar) > _REMEMBERED:
             del self._familiar[next(iter(self._familiar))]
 
     def _recognize(self, familiar: Familiar, now: float) -> Answer:
-        self._recognized, self._head, self._arrived = True, familiar.head, now
+        self._head, self._cycle, self._arrived = familiar.head, Recognized(familiar.head), now
         self._enter(State.ANSWER, now)
         return Answer(replace(familiar.request, arrived=now))
 
     def _read(self, data: bytes, now: float, arrived: float) -> list[Action]:
-        if self.state is State.BODY:
-            return self._read_body(data, now)
+        if self._parsed is not None:
+            return self._read_body(self._parsed, data, now)
         alone = self.state is State.IDLE and len(data) <= _MEMORABLE
         if self.state is State.IDLE:
             self._arrived = arrived
@@ -298,36 +280,21 @@ class Connection:
         if self._busy:
             raise self._busy
         rules.check(rules.BEFORE_PARSING, self._head, self._limits)
-        self._parse()
+        parsed = Parsed(self._head)
         rules.check(rules.AFTER_PARSING, self._head, self._limits)
-        self._body_due = now + self._limits.body_time
-        actions = self._read_body(rest, now)
-        if not actions and self._http.they_are_waiting_for_100_continue:
-            go_on = h11.InformationalResponse(status_code=100, headers=[], reason=b"Continue")
-            actions.append(Send(self._http.send(go_on)))
+        self._parsed, self._body_due = parsed, now + self._limits.body_time
+        actions = self._read_body(parsed, rest, now)
         if alone and not rest and actions and isinstance(answer := actions[0], Answer):
             self._memorable = {data: Familiar(self._head, answer.request)}
-        return actions
+        return actions or ([Send(go_on)] if (go_on := parsed.go_on()) else [])
 
-    def _parse(self) -> None:
-        self._http.receive_data(self._head.bytes)
-        try:
-            event = self._http.next_event()
-        except h11.RemoteProtocolError as error:
-            what = str(error).partition(" bytearray(")[0].rstrip(":")  # h11 shows the line itself; it may be anything
-            raise RequestError(f"this is not HTTP/1.1: {what[:200]}") from None
-        if not isinstance(event, h11.Request):
-            raise RequestError("this is not HTTP/1.1: a request was expected")
-
-    def _read_body(self, data: bytes, now: float) -> list[Action]:
+    def _read_body(self, parsed: Parsed, data: bytes, now: float) -> list[Action]:
         self._enter(State.BODY, now)
         missing = rules.announced(self._head) - len(self._body)
-        if part := data[:missing]:  # never more, so that every head passes the meter; empty would mean the end to h11
-            self._http.receive_data(part)
-        while isinstance(event := self._http.next_event(), h11.Data):
-            self._body += event.data
-        if not isinstance(event, h11.EndOfMessage):
+        self._body += parsed.receive(data[:missing])  # never more, so that every head passes the meter
+        if not parsed.complete:
             return []
+        self._cycle = parsed
         self._keep(data[missing:], now)
         return [self._answer(now)]
 
