@@ -8,7 +8,7 @@ from prometheus_client.openmetrics import parser as strict
 
 from bankml.measure.completions import Record
 from bankml.measure.counters import TTFT_SECONDS, Counters
-from bankml.measure.exposition import Family, Sample, counter, written
+from bankml.measure.exposition import END, Family, Sample, counter, written
 from bankml.measure.prometheus import State, exposition
 
 FORMATS = [(parser.text_string_to_metric_families, False), (strict.text_string_to_metric_families, True)]
@@ -74,7 +74,7 @@ def test_what_a_server_does_not_have_is_left_out(parse, openmetrics):
 def test_label_values_come_through(value):
     family = counter("x", "Help.", (1, (("label", value),)))
     for parse, openmetrics in FORMATS:
-        data = written([family], openmetrics)
+        data = written([family], openmetrics) + (END if openmetrics else b"")
         assert data.count(b"\n") == (4 if openmetrics else 3)  # nobody writes a line of their own
         if value.isprintable():  # the parsers split at more than line feeds
             assert read(parse, data) == {("x_total", (("label", value),)): 1}

@@ -15,6 +15,8 @@ from bankml.measure.counters import Distribution
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
+END = b"# EOF\n"
+
 Labels = tuple[tuple[str, str], ...]
 
 
@@ -58,12 +60,12 @@ def histogram(name: str, help_: str, seen: Distribution, unit: str = "") -> Fami
 
 
 def written(families: Iterable[Family], openmetrics: bool = False) -> bytes:
-    """All families, with samples or without."""
+    """All families, with samples or without. OpenMetrics wants `END` after the last."""
     lines: list[str] = []
     for family in families:
         lines += _openmetrics_head(family) if openmetrics else _text_head(family)
         lines += [f"{family.name}{s.suffix}{_labels(s.labels)} {_number(s.value)}" for s in family.samples]
-    return "".join(line + "\n" for line in (*lines, *(["# EOF"] if openmetrics else []))).encode()
+    return "".join(line + "\n" for line in lines).encode()
 
 
 def _text_head(family: Family) -> list[str]:

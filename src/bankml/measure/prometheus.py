@@ -4,11 +4,12 @@ import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from functools import lru_cache
 
 from bankml import __version__
-from bankml.measure.counters import Counts
-from bankml.measure.exposition import Family, counter, gauge, histogram, info, written
+from bankml.measure.completions import Totals
+from bankml.measure.counters import Counts, Distribution
+from bankml.measure.exposition import END, Family, counter, gauge, histogram, info, written
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,9 @@ class State:
 
 def exposition(counts: Counts, state: State, openmetrics: bool = False) -> bytes:
     """The text of all families."""
-    return written([*_requests(counts), *_answers(counts), *_state(state), *_process()], openmetrics)
+    answers = _answers(counts.totals, counts.ttft_seconds, counts.prompt_rate, counts.predicted_rate, openmetrics)
+    now = written([*_state(state), *_process()], openmetrics)
+    return written(_requests(counts), openmetrics) + answers + now + (END if openmetrics else b"")
 
 
 def _requests(counts: Counts) -> list[Family]:
@@ -46,8 +49,15 @@ def _requests(counts: Counts) -> list[Family]:
     ]
 
 
-def _answers(counts: Counts) -> list[Family]:
-    totals = counts.totals
+@lru_cache(maxsize=2)
+def _answers(
+    totals: Totals,
+    ttft_seconds: Distribution,
+    prompt_rate: Distribution,
+    predicted_rate: Distribution,
+    openmetrics: bool,
+) -> bytes:
+    """Most of the text, and the same until the next answer has been given."""
     sums: Mapping[str, tuple[str, int]] = {
         "bankml_completions": ("Answers that tokens were computed for, whole or broken off.", totals.completions),
         "bankml_cache_hits": ("Completions that found some of their prompt in a cache.", totals.cache_hits),
@@ -60,21 +70,17 @@ def _answers(counts: Counts) -> list[Family]:
     if totals.energy_j is not None:
         help_ = "What the processor's packages used while completions were computed."
         families.append(counter("bankml_completions_energy_joules", help_, (totals.energy_j, ()), unit="joules"))
-    return [
-        *families,
+    families += [
         histogram(
             "bankml_time_to_first_token_seconds",
             "From a request's first byte to its answer's first token.",
-            counts.ttft_seconds,
+            ttft_seconds,
             unit="seconds",
         ),
-        histogram(
-            "bankml_prompt_tokens_per_second", "Prompt tokens computed in a second, by completion.", counts.prompt_rate
-        ),
-        histogram(
-            "bankml_generated_tokens_per_second", "Tokens generated in a second, by completion.", counts.predicted_rate
-        ),
+        histogram("bankml_prompt_tokens_per_second", "Prompt tokens computed in a second, by completion.", prompt_rate),
+        histogram("bankml_generated_tokens_per_second", "Tokens generated in a second, by completion.", predicted_rate),
     ]
+    return written(families, openmetrics)
 
 
 def _state(state: State) -> list[Family]:
@@ -89,11 +95,12 @@ def _state(state: State) -> list[Family]:
     ]
 
 
-def _process(proc: Path = Path("/proc/self")) -> list[Family]:
+def _process() -> list[Family]:
     """The two that every Prometheus client tells of its process, by their usual names."""
     cpu = counter("process_cpu_seconds", "Processor time of this process.", (time.process_time(), ()), unit="seconds")
     try:
-        resident = int((proc / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        with open("/proc/self/statm", "rb", buffering=0) as statm:
+            resident = int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError):
         return [cpu]
     return [cpu, gauge("process_resident_memory_bytes", "Resident memory of this process.", resident, "bytes")]
