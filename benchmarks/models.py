@@ -69,6 +69,7 @@ def ask(port: int, text: str, tokens: int) -> tuple[str, float, float]:
         "max_tokens": tokens,
         "temperature": 0,
         "cache_prompt": False,
+        "ignore_eos": True,  # a rate needs more tokens than one
     }
     request = urllib.request.Request(
         f"http://127.0.0.1:{port}/v1/chat/completions", json.dumps(body).encode(), {"Content-Type": "application/json"}
