@@ -138,7 +138,9 @@ def _model_commands(command: Command) -> None:
     create.add_argument(
         "--registry", metavar="DIR", help="the folder of records ($BANKML_FORKS, else ~/.local/share/bankml/forks)"
     )
-    create.add_argument("--models", metavar="DIR", help="where a converted model file goes (default: the registry)")
+    create.add_argument(
+        "--models", metavar="DIR", help="where model files are and a converted one goes (default: the registry)"
+    )
 
     template = command(
         "chat-template",
