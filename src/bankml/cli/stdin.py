@@ -9,6 +9,9 @@ from bankml.cli.output import note
 from bankml.errors import RequestError, UsageError
 from bankml.files import problem
 
+STDIN = "-"
+"""How a file's name says that stdin is meant."""
+
 JSON_BEGINS = re.compile(rb"\s*[\[{]")
 """How a list of messages or a request begins. A text that begins so is not told from broken JSON: it is refused."""
 
@@ -53,6 +56,8 @@ def request_in(raw: bytes) -> dict[str, object]:
     """A chat request: a JSON object, or a list of messages as its `messages`. Raises UsageError."""
     from bankml.api.json_in import read_json
 
+    if not raw.strip():
+        raise UsageError("there is nothing on stdin: a list of messages or a chat request is expected")
     try:
         document = read_json(raw)
     except RequestError as error:

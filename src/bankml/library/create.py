@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import bankml
-from bankml.errors import FileProblem, Refused, UsageError
+from bankml.errors import FileProblem, NotFound, Refused, UsageError
 from bankml.files import problem, replacing, workshop
 from bankml.gate.digest import sha256_file
 from bankml.gate.verify import verify
@@ -72,8 +72,12 @@ def from_path(source: str, relative_to: str) -> str | None:
 
 
 def _require_found(registry: Registry, name: str, places: Places) -> None:
-    """Raises Refused, which says where it was looked for, when the model's file is not found."""
-    source = registry.resolve(name).source
+    """Raises what `registry.resolve` raises, and Refused where the model's file is not found: both say where it was
+    looked for."""
+    try:
+        source = registry.resolve(name).source
+    except NotFound as error:
+        raise NotFound(f"{error.message} (the registry is {places.registry})") from None
     if source.path is None:
         folders = " or ".join(dict.fromkeys((places.registry, places.models)))
         raise Refused(
