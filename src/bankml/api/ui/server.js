@@ -87,8 +87,7 @@ function showVerified(about) {
 
 /* What was asked for last and is not answered with, in the server's words. */
 function refused({name, reason, time}) {
-  return element("div", {className: "whole"}, element("dt", {}, element("span", {className: "name", textContent: name}), " was refused, ", moment(time)),
-    element("dd", {className: "problem", textContent: reason}));
+  return wholeFact(`${name} was refused`, element("p", {className: "problem", textContent: reason}), moment(time));
 }
 
 function resident({resident, model}) {
