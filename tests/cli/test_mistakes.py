@@ -1,7 +1,11 @@
 """What a newcomer gets wrong: each mistake is one clear sentence, about what was typed."""
 
+import contextlib
 import io
 import os
+import pty
+import subprocess
+import sys
 
 import pytest
 
@@ -71,6 +75,40 @@ def test_a_modelfile_may_come_from_stdin(run, tmp_path):
     pin(tmp_path, "base.gguf")
     assert run("create", "mario", "-f", "-", "--registry", tmp_path, stdin=b"FROM ./base.gguf\nSYSTEM Mario\n")[0] == 0
     assert Registry(str(tmp_path)).resolve("mario").layer.system == "Mario"
+
+
+def test_one_ctrl_d_ends_a_text_that_is_typed(tmp_path):
+    templated(tmp_path / "m.gguf")
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execv(sys.executable, [sys.executable, "-m", "bankml", "tokenize", str(tmp_path / "m.gguf")])
+    shown = b""
+    with contextlib.suppress(OSError):  # the other end of a terminal that is closed
+        while part := os.read(terminal, 1024):
+            shown += part
+            if b"Ctrl-D ends the text" in shown and part.endswith(b"\n") and b"Hi" not in shown:
+                os.write(terminal, b"Hi\n\x04")
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert shown.splitlines()[-1].startswith(b"[")
+
+
+def test_a_text_that_comes_slowly_is_read_to_its_end(tmp_path):
+    templated(tmp_path / "m.gguf")
+    words = [sys.executable, "-m", "bankml", "tokenize", str(tmp_path / "m.gguf")]
+    reads, writes = os.pipe()
+    os.set_blocking(reads, False)  # as some programs leave the pipes that they give to others
+    with subprocess.Popen(words, stdin=reads, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        os.close(reads)
+        os.write(writes, b"one")
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(2)
+        with contextlib.suppress(BrokenPipeError):
+            os.write(writes, b" two")
+        os.close(writes)
+        out, err = process.communicate()
+    one = subprocess.run(words, input=b"one two", capture_output=True, check=True)
+    assert (out, err) == (one.stdout, b"")
 
 
 def test_where_a_model_was_looked_for_is_told(run, tmp_path):
