@@ -10,6 +10,7 @@ from bankml.api.ollama.routes import Ollama
 from bankml.api.routes import Application
 from bankml.engine.completion import Engine
 from bankml.errors import ModelChanged, RequestError
+from bankml.library.facts import Facts
 from bankml.library.reference import Source
 from bankml.library.registry import Registry
 from bankml.library.residency import Library
@@ -31,7 +32,7 @@ class ToyFile:
     path = "/models/Toy-1M-F16.gguf"
     fork_path = "/models/FORK.json"
     verified_at = 1767225600.5
-    identity = SimpleNamespace(size=7)
+    identity = SimpleNamespace(size=7, mtime_ns=1767225000_500000000)
     header = SimpleNamespace(metadata={"general.architecture": "toy", "toy.context_length": 4096})
     changed = False
 
@@ -70,6 +71,9 @@ class ToyOpener:
 
     def __init__(self, resident):
         self._resident = resident
+
+    def facts(self, source):
+        return Facts()
 
     def judge(self, source):
         pass

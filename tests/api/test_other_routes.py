@@ -26,8 +26,15 @@ def test_bankml_says_what_was_verified(get):
         "unchanged": True,
         "n_ctx": 4096,
         "resident": {"name": "toy-1m-f16", "expires_at": None},
+        "refused": None,
         "models": [
-            {"name": "toy-1m-f16", "file": "Toy-1M-F16.gguf", "sha256": PROVENANCE.model_sha256, "found": False}
+            {
+                "name": "toy-1m-f16",
+                "file": "Toy-1M-F16.gguf",
+                "sha256": PROVENANCE.model_sha256,
+                "found": False,
+                "reason": None,
+            }
         ],
     }
 

@@ -90,21 +90,16 @@ def test_the_first_sample_of_memory_is_seen(chromium):
 
 
 def test_models_are_told_apart(chromium):
+    toy = {"file": "Toy-1M-F16.gguf", "sha256": "1" * 64, "found": True, "reason": None}
+    gone = {"found": False, "reason": "away.gguf is pinned, but the file is not here"}
     models = [
-        {"name": "toy-1m-f16", "file": "Toy-1M-F16.gguf", "sha256": "1" * 64, "found": True},
-        {"name": "poet", "base": "toy-1m-f16", "file": "Toy-1M-F16.gguf", "sha256": "1" * 64, "found": True},
-        {"name": "away", "file": "away.gguf", "sha256": "2" * 64, "found": False},
-        {"name": "other", "file": "other.gguf", "sha256": "3" * 64, "found": True},
+        {"name": "toy-1m-f16", **toy},
+        {"name": "poet", "base": "toy-1m-f16", **toy},
+        {"name": "away", "file": "away.gguf", "sha256": "2" * 64, **gone},
+        {"name": "other", **toy, "reason": "the architecture is not played"},
     ]
-    reasons = [{"name": "other", "bankml": {"native": False, "reason": "the architecture is not played"}}]
     with toy_house() as house, chromium.page() as tab:
         told_instead(tab, models=models)
-        script = f"""
-            const before = window.fetch;
-            window.fetch = async (path, options) =>
-                path === '/api/tags' ? Response.json({json.dumps({"models": reasons})}) : before(path, options);
-        """
-        tab.call("Page.addScriptToEvaluateOnNewDocument", source=script)
         page = opened(tab, house.url)
         page.wait_for("document.querySelector('#models').innerText.includes('not played here')")
         rows = page.run("return [...models.children].map(row => row.innerText.split(/\\n+/).slice(0, 2))")

@@ -54,7 +54,7 @@ def dress(page, width, scheme, height=900):
 
 
 def look_again(page):
-    """The page asks the server now what it asks every two seconds."""
+    """The page asks the server now what it asks every one or two seconds."""
     page.run("document.dispatchEvent(new Event('visibilitychange'))")
 
 

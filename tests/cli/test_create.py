@@ -79,6 +79,11 @@ def test_from_a_pinned_file(run, forks, tmp_path):
     code, _, err = run("mario", "FROM ./base.gguf")
     assert code == 1 and f"is not where the registry finds base.gguf: {forks / 'base.gguf'};" in err
     os.unlink(forks / "base.gguf")
+    code, _, err = run("luigi", "FROM ./base.gguf")
+    assert code == 1 and err.endswith(f"not in {forks}, the folder of its record: give --models {tmp_path}\n")
+    code, _, err = run("luigi", "FROM base")
+    assert code == 2 and f"is not in {forks}: refused (--models DIR names the folder that has it)" in err
+    assert run("luigi", "FROM base", "--models", tmp_path)[0] == 0
     assert run("luigi", "FROM ./base.gguf", "--models", tmp_path)[0] == 0
     templated(tmp_path / "base.gguf", "changed")
     code, _, err = run("luigi", "FROM ./base.gguf", "--models", tmp_path)

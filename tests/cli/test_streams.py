@@ -33,6 +33,9 @@ def model(tmp_path_factory):
     [
         (">&-", ("version",), "cannot write stdout: bad file descriptor"),
         (">/dev/full", ("version",), "cannot write stdout: no space left on device"),
+        (">&-", ("--help",), "cannot write stdout: bad file descriptor"),
+        (">/dev/full", ("guard", "--help"), "cannot write stdout: no space left on device"),
+        (">&-", ("--version",), "cannot write stdout: bad file descriptor"),
         (">&-", ("sha256", "MODEL"), "cannot write stdout: bad file descriptor"),
         ("<&-", ("tokenize", "MODEL"), "cannot read stdin: bad file descriptor"),
         ("<&-", ("check", "-", "MODEL"), "cannot read stdin: bad file descriptor"),

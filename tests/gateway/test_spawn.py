@@ -206,6 +206,7 @@ def test_an_engine_that_exits_at_once_is_noticed_at_once(spawn):
     assert gateway.process.returncode == 1 and time.monotonic() - begun < 8
     assert "error: llama-server ended with exit code 7; its last words: " in said
     assert "error: no such tensor" in said and "Traceback" not in said
+    assert said.count("llama-server ended") == 1
 
 
 def test_an_engine_that_dies_later(spawn):

@@ -14,6 +14,7 @@ from bankml.api.routes import Application
 from bankml.engine.queue import Cancelled
 from bankml.errors import NotFound, Refused, RequestError
 from bankml.gate.verify import record, verify
+from bankml.library.facts import Facts
 from bankml.library.load import open_library
 from bankml.library.reference import Reference, Source
 from bankml.library.residency import FOR_GOOD, Library
@@ -47,6 +48,9 @@ class Shelf:
         return [source.name]
 
     n_ctx = 4096
+
+    def facts(self, source):
+        return Facts(reason="it is not played" if source.name == self.unplayed else None)
 
     def judge(self, source):
         if source.name == self.unplayed:
@@ -139,7 +143,12 @@ def test_a_model_that_cannot_be_opened_is_refused_and_the_next_request_is_answer
     status = ask(application, "/bankml").json
     assert status["resident"] is None and status["model"] == "one", "what was verified last"
     assert ask(application, "/v1/models").json["data"][0]["id"] == "one", "the startup model, loaded"
+    refused = status["refused"]
+    assert (refused["name"], refused["reason"]) == ("two", "two.gguf sha256 differs: refused")
     assert said(application, "one") == "I am one."
+    assert ask(application, "/bankml").json["refused"] == refused, "nobody has found anything else of it since"
+    shelf.failing = None
+    assert said(application, "two") == "I am two." and ask(application, "/bankml").json["refused"] is None
 
 
 def test_what_can_be_told_beforehand_costs_nobody_the_resident_model():
@@ -150,6 +159,7 @@ def test_what_can_be_told_beforehand_costs_nobody_the_resident_model():
         library.keep(60)
     assert said(Application(library), "two")[1]["message"] == "two.gguf is not played: refused"
     assert library.resident.name == "one" and shelf.alive == 1 and library.expires_at is not None
+    assert library.refused.name == "two" and library.refused.reason == "two.gguf is not played: refused"
 
 
 def test_a_mistake_that_only_the_model_shows_does_not_keep_it():
@@ -321,7 +331,10 @@ def test_a_file_that_is_gone_is_refused_without_its_path(three):
     for path, body in (("/props", None), ("/tokenize", {"content": "x"}), ("/v1/chat/completions", user("Hi"))):
         reply = ask(application, path, body)
         assert reply.status == 503 and str(three).encode() not in reply.body
-    assert [one["id"] for one in ask(application, "/v1/models").json["data"]] == names
+    assert ask(application, "/v1/models").json["data"] == []
+    status = ask(application, "/bankml").json
+    assert [(one["name"], one["found"]) for one in status["models"]] == [(names[0], False)]
+    assert status["refused"]["reason"] == f"{names[0]}.gguf is pinned, but the file is not here: refused"
 
 
 def test_a_file_replaced_between_two_requests_is_refused(three):

@@ -7,6 +7,7 @@ from bankml import __version__
 from bankml.api import fields
 from bankml.api.chat_request import chat_request
 from bankml.errors import RequestError
+from bankml.library.facts import made_at
 from bankml.library.reference import Reference
 from bankml.library.residency import Library
 from bankml.library.resident import Resident
@@ -36,11 +37,14 @@ def props(library: Library, resident: Resident) -> Json:
 
 
 def models(library: Library, resident: Resident | None) -> Json:
-    """OpenAI's list of models: the resident one with llama-server's `meta`, and the others that may be asked for."""
-    if resident is None:
-        return {"object": "list", "data": [_other(library, one) for one in library.references()]}
-    others = [one for one in library.references() if one.name != resident.name]
-    return {"object": "list", "data": [_resident(library, resident), *(_other(library, one) for one in others)]}
+    """OpenAI's list of models: the resident one with llama-server's `meta`, and the others that may be asked for.
+
+    Clients offer what it lists: a pin whose file is not here, or is not played, is left to `GET /bankml`.
+    """
+    here = [] if resident is None else [_resident(library, resident)]
+    name = None if resident is None else resident.name
+    others = [one for one in library.references() if one.name != name and library.facts(one.source).reason is None]
+    return {"object": "list", "data": [*here, *(_other(library, one) for one in others)]}
 
 
 def _resident(library: Library, resident: Resident) -> Json:
@@ -53,17 +57,18 @@ def _resident(library: Library, resident: Resident) -> Json:
         "sha256": resident.provenance.model_sha256,
     }
     aliases = library.names_of(resident.source)[1:]
-    return {**_listed(resident.name, aliases, resident.verified.verified_at), "meta": meta}
+    return {**_listed(resident.name, aliases, resident.verified.identity.mtime_ns // 10**9), "meta": meta}
 
 
 def _other(library: Library, reference: Reference) -> Json:
     """A model that is not in memory: of it, nothing but its record is known."""
     aliases = library.names_of(reference.source)[1:] if reference.layer is None else ()
-    return {**_listed(reference.name, aliases, 0), "meta": {"sha256": reference.source.sha256}}
+    return {**_listed(reference.name, aliases, made_at(reference)), "meta": {"sha256": reference.source.sha256}}
 
 
-def _listed(name: str, aliases: Sequence[str], created: float) -> Json:
-    return {"id": name, "aliases": list(aliases), "object": "model", "created": int(created), "owned_by": "bankml"}
+def _listed(name: str, aliases: Sequence[str], created: int) -> Json:
+    """`created` is when its file was last written, or the derived model was made, in seconds since the epoch."""
+    return {"id": name, "aliases": list(aliases), "object": "model", "created": created, "owned_by": "bankml"}
 
 
 def tokenize(resident: Resident, request: Body) -> Json:

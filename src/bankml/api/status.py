@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -22,10 +23,11 @@ BEHIND = "llama.cpp"
 def bankml(library: Library) -> Json:
     """The model that is resident, or was last; `resident` says which of the two, and `models` what else has a name.
 
-    `unchanged` is whether its file is still the one that was verified, looked at now; None where no model is resident,
-    for the next one is verified when it is loaded.
+    `refused` is what was asked for last and could not be verified or is not played, and of the `models` `reason` is why
+    one is not, as far as its header tells. `unchanged` is whether the resident model's file is still the one that was
+    verified, looked at now; None where none is, for the next one is verified when it is loaded.
     """
-    last, resident, expires_at = library.last, library.resident, library.expires_at
+    last, resident, expires_at, refused = library.last, library.resident, library.expires_at, library.refused
     return {
         "bankml": __version__,
         "engine": last.provenance.engine,
@@ -40,7 +42,8 @@ def bankml(library: Library) -> Json:
         "resident": None
         if resident is None
         else {"name": resident.name, "expires_at": None if expires_at is None else _utc(expires_at)},
-        "models": [_model(reference) for reference in library.references()],
+        "refused": None if refused is None else {**asdict(refused), "time": _utc(refused.time)},
+        "models": [_model(library, reference) for reference in library.references()],
     }
 
 
@@ -52,11 +55,12 @@ def _unchanged(check: Callable[[], None]) -> bool:
     return True
 
 
-def _model(reference: Reference) -> Json:
+def _model(library: Library, reference: Reference) -> Json:
     """A name and what it stands for; `base` is there where it is another's, under a layer."""
     source = reference.source
     base = {} if reference.layer is None else {"base": source.name}
-    return {"name": reference.name, **base, "file": source.file, "sha256": source.sha256, "found": bool(source.path)}
+    file = {"file": source.file, "sha256": source.sha256, "found": bool(source.path)}
+    return {"name": reference.name, **base, **file, "reason": library.facts(source).reason}
 
 
 def in_front_of(verified: "Verified", upstream: str) -> Json:

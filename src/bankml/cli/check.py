@@ -4,11 +4,9 @@ import os
 from argparse import Namespace
 
 from bankml.cli.output import file_bar, say
-from bankml.cli.stdin import MOST_BYTES, bounded, read_bytes
+from bankml.cli.stdin import MOST_BYTES, STDIN, bounded, read_bytes
 from bankml.errors import Refused, UsageError
 from bankml.files import problem
-
-STDIN = "-"
 
 MOST_OF_ANSWER = 16 * MOST_BYTES
 """Bytes of an answer: one with a thousand probabilities a token is larger than any request."""

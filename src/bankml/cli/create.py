@@ -4,6 +4,8 @@ import os
 from argparse import Namespace
 
 from bankml.cli.output import note, progress_bar, say
+from bankml.cli.stdin import STDIN
+from bankml.cli.stdin import read_bytes as stdin
 
 
 def create(arguments: Namespace) -> int:
@@ -14,7 +16,8 @@ def create(arguments: Namespace) -> int:
     from bankml.library.reference import Derived
     from bankml.library.registry import default_folder
 
-    modelfile = read_modelfile(read_bytes(arguments.file, MOST_BYTES))
+    raw = stdin(MOST_BYTES) if arguments.file == STDIN else read_bytes(arguments.file, MOST_BYTES)
+    modelfile = read_modelfile(raw)
     registry = os.path.abspath(arguments.registry or default_folder())
     places = Places(
         modelfile=os.path.dirname(os.path.abspath(arguments.file)),

@@ -7,6 +7,9 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 
 from bankml.errors import named, one_line
 
+LONG_WORD = 600
+"""Characters of a word that are told in an error: a folder deep down may have hundreds."""
+
 # Below this a bar would only flicker.
 BAR_FROM_BYTES = 32 << 20
 
@@ -50,8 +53,9 @@ def _encodable(text: str, encoding: str | None) -> str:
 
 
 def complain(prefix: str, message: str) -> None:
-    """The one line that an error is."""
-    note(f"{prefix}: {message}")
+    """The one line that an error is. Of a word that would fill a screen only its ends are told."""
+    words = [word if len(word) <= LONG_WORD else f"{word[:100]}…{word[-100:]}" for word in message.split(" ")]
+    note(f"{prefix}: {' '.join(words)}")
 
 
 @contextmanager

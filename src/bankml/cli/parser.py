@@ -2,10 +2,12 @@
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Callable
 
 from bankml import __version__
+from bankml.cli.output import write
 from bankml.errors import UsageError
 from bankml.model.limits import DEFAULT_CONTEXT, MAX_CONTEXT, MAX_THREADS
 
@@ -21,6 +23,9 @@ UPSTREAM = "127.0.0.1:18092"
 *READ, LAST_READ = "F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q1_0", "Q2_0"
 """The types of matrices that `convert` reads, as `gguf.dequantize` has them; it would have to be loaded to be asked."""
 
+WHOLE = re.compile("[-+]?[0-9]+", re.ASCII)
+"""int() would take 1_000 and the digits of every script."""
+
 MAX_TOKENS = (1 << 31) - 1
 MAX_PID = (1 << 31) - 1
 
@@ -30,6 +35,17 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> "NoReturn":
         raise UsageError(f"{message} (see {self.prog} --help)")
+
+    def parse_known_args(self, args=None, namespace=None):  # type: ignore[no-untyped-def]
+        """What a command does not know is that command's to tell: argparse leaves it to the parser of them all."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, unknown
+
+    def _print_message(self, message: str, file: object = None) -> None:
+        """argparse's passes over a stdout that cannot be written."""
+        write(message.encode(sys.stdout.encoding or "utf-8", "backslashreplace"))
 
 
 class Formatter(argparse.HelpFormatter):
@@ -124,7 +140,7 @@ def _model_commands(command: Command) -> None:
         "convert in.gguf -o out.gguf --outtype f16",
     )
     convert.add_argument("file", metavar="IN.gguf", help=f"its matrices may be {', '.join(READ)} or {LAST_READ}")
-    convert.add_argument("-o", "--output", metavar="OUT.gguf", required=True)
+    convert.add_argument("-o", "--output", metavar="OUT.gguf", required=True, help="the file that is written")
     convert.add_argument("--outtype", choices=("f16", "q1_0", "q2_0"), required=True, help="the type of the matrices")
     convert.add_argument("--force", action="store_true", help="replace OUT.gguf if it is there")
 
@@ -134,11 +150,15 @@ def _model_commands(command: Command) -> None:
 
     create = command("create", "create", "make a model of another by a Modelfile", "create mario -f Modelfile")
     create.add_argument("name", metavar="NAME", help="its name: MODEL or MODEL:TAG")
-    create.add_argument("-f", "--file", metavar="MODELFILE", required=True, help="what it is made of, and how")
+    create.add_argument(
+        "-f", "--file", metavar="MODELFILE", required=True, help="what it is made of, and how (- is stdin)"
+    )
     create.add_argument(
         "--registry", metavar="DIR", help="the folder of records ($BANKML_FORKS, else ~/.local/share/bankml/forks)"
     )
-    create.add_argument("--models", metavar="DIR", help="where a converted model file goes (default: the registry)")
+    create.add_argument(
+        "--models", metavar="DIR", help="where model files are and a converted one goes (default: the registry)"
+    )
 
     template = command(
         "chat-template",
@@ -165,10 +185,10 @@ def _generate_command(command: Command) -> None:
     )
     sampling = generate.add_argument_group("with --sample, in place of the model's own")
     sampling.add_argument("--temp", metavar="T", dest="temperature", type=float)
-    sampling.add_argument("--top-k", metavar="N", type=int)
+    sampling.add_argument("--top-k", metavar="N", type=_whole_number)
     sampling.add_argument("--top-p", metavar="P", type=float)
     sampling.add_argument("--min-p", metavar="P", type=float)
-    sampling.add_argument("--seed", metavar="N", type=int)
+    sampling.add_argument("--seed", metavar="N", type=_whole_number)
     generate.add_argument(
         "--ctx",
         metavar="N",
@@ -179,14 +199,23 @@ def _generate_command(command: Command) -> None:
     generate.add_argument("--threads", metavar="N", type=_from_1_to(MAX_THREADS), help="threads (every core)")
 
 
+def _whole_number(text: str) -> int:
+    if not WHOLE.fullmatch(text):
+        raise ValueError(text)
+    return int(text)
+
+
+_whole_number.__name__ = "whole number"  # argparse's word for it: invalid whole number value: 'x'
+
+
 def _from_1_to(most: int) -> Callable[[str], int]:
     def number(text: str) -> int:
-        value = int(text)
+        value = _whole_number(text)
         if not 1 <= value <= most:
             raise argparse.ArgumentTypeError(f"{text} is out of range: 1 to {most}")
         return value
 
-    number.__name__ = "whole number"  # argparse's word for it: invalid whole number value: 'x'
+    number.__name__ = _whole_number.__name__
     return number
 
 
@@ -194,7 +223,7 @@ def _machine_commands(command: Command) -> None:
     usage = command(
         "usage", "usage", "print what the machine uses, and the processes that are named, as JSON", "usage 1234"
     )
-    usage.add_argument("pids", metavar="PID", nargs="*", type=_from_1_to(MAX_PID))
+    usage.add_argument("pids", metavar="PID", nargs="*", type=_from_1_to(MAX_PID), help="a process to look at")
 
     capi = command("capi", "capi", "print what a C compiler needs for libbankml", "capi --cflags --libs")
     capi.add_argument("--cflags", action="store_true", help="where bankml.h is")
@@ -263,5 +292,7 @@ def _models(parser: Parser, when: str = "") -> None:
 
 def _addresses(parser: Parser) -> None:
     parser.add_argument("--listen", metavar="HOST:PORT", default=LISTEN, help=f"where to listen ({LISTEN})")
-    parser.add_argument("--ctx", metavar="N", type=int, help=f"context in tokens ({DEFAULT_CONTEXT})")
-    parser.add_argument("--threads", metavar="N", type=int, help="threads of the forward pass (every core; --spawn: 3)")
+    parser.add_argument("--ctx", metavar="N", type=_whole_number, help=f"context in tokens ({DEFAULT_CONTEXT})")
+    parser.add_argument(
+        "--threads", metavar="N", type=_whole_number, help="threads of the forward pass (every core; --spawn: 3)"
+    )

@@ -1,6 +1,7 @@
 """`bankml serve --spawn | --upstream`: in front of llama-server."""
 
 import os
+import threading
 from argparse import Namespace
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -60,11 +61,15 @@ def run_in_front(
     from bankml.measure.usage import Watched
 
     upstream = Upstream((LISTENING_HOSTS[engine[0]], engine[1]), Limits())
+    vouched = threading.Event()  # until then the end of a spawned engine is an error, which is told as one
     with ExitStack() as stack:
         stack.callback(upstream.close)
-        child = _engine(arguments, verified, upstream, stack)
-        vouch = Vouch(verified, upstream, (lambda: None) if child is None else child.alive)
+        child = _engine(arguments, verified, upstream, stack, lambda words: note(words) if vouched.is_set() else None)
+        alive: Callable[[], None] = (lambda: None) if child is None else child.alive
+        vouch = Vouch(verified, upstream, alive)
         provenance = require_same_file(vouch)
+        vouched.set()
+        alive()  # or it ended in between
 
         def ready(_: object) -> None:
             note(f"engine: {provenance.engine} at {upstream.shown} serves the verified file")
@@ -75,8 +80,17 @@ def run_in_front(
         return serve(measured, listen=listen, ready=ready, refused=measured.refused, at_once=measured.at_once)
 
 
-def _engine(arguments: Namespace, verified: "Verified", upstream: "Upstream", stack: ExitStack) -> "Child | None":
-    """Returns when the engine is ready. Gives the process that was started here, which `stack` stops; None if none."""
+def _engine(
+    arguments: Namespace,
+    verified: "Verified",
+    upstream: "Upstream",
+    stack: ExitStack,
+    ended: Callable[[str], object],
+) -> "Child | None":
+    """Returns when the engine is ready. Gives the process that was started here, which `stack` stops; None if none.
+
+    `ended` is called when that process ends without having been stopped.
+    """
     from bankml.gateway.spawn import READY_WITHIN, Spawning, refuse_if_answering, spawned
     from bankml.gateway.vouch import wait_until_healthy
 
@@ -94,7 +108,7 @@ def _engine(arguments: Namespace, verified: "Verified", upstream: "Upstream", st
         slot_dir=None if arguments.slot_dir is None else os.path.realpath(arguments.slot_dir),
         log=arguments.engine_log,
     )
-    child = stack.enter_context(spawned(spawning, note))
+    child = stack.enter_context(spawned(spawning, ended))
     note(f"waiting: llama-server (process {child.pid}) loads {verified.name}")
     wait_until_healthy(upstream, READY_WITHIN, child.alive)
     return child

@@ -1,13 +1,18 @@
 """What the commands read: a text, or a chat request."""
 
 import codecs
+import os
 import re
 import sys
+from contextlib import suppress
 from typing import BinaryIO
 
 from bankml.cli.output import note
 from bankml.errors import RequestError, UsageError
 from bankml.files import problem
+
+STDIN = "-"
+"""How a file's name says that stdin is meant."""
 
 JSON_BEGINS = re.compile(rb"\s*[\[{]")
 """How a list of messages or a request begins. A text that begins so is not told from broken JSON: it is refused."""
@@ -25,6 +30,8 @@ def read_bytes(most: int = MOST_BYTES) -> bytes:
     """
     if sys.stdin.isatty():
         note("reading from the terminal; Ctrl-D ends the text")
+    with suppress(OSError):
+        os.set_blocking(sys.stdin.fileno(), True)  # or a text that comes slowly would end where it pauses
     try:
         return bounded(sys.stdin.buffer, "stdin", most)
     except OSError as error:
@@ -32,13 +39,16 @@ def read_bytes(most: int = MOST_BYTES) -> bytes:
 
 
 def bounded(file: BinaryIO, name: str, most: int) -> bytes:
-    """All of `file`. Raises OSError, and UsageError, which calls it `name`, once there are more than `most` bytes."""
+    """All of `file`, which is buffered and blocks. Raises OSError, and UsageError, which calls it `name`, once there
+    are more than `most` bytes."""
     raw = bytearray()
-    while part := file.read(min(_AT_ONCE, most + 1 - len(raw))):
+    while len(raw) <= most:
+        wanted = min(_AT_ONCE, most + 1 - len(raw))
+        part = file.read(wanted)
         raw += part
-        if len(raw) > most:
-            raise UsageError(f"{name} is longer than {most} bytes, the most that are read")
-    return bytes(raw)
+        if len(part) < wanted:  # the end; a terminal that is read again would wait for a second Ctrl-D
+            return bytes(raw)
+    raise UsageError(f"{name} is longer than {most} bytes, the most that are read")
 
 
 def text_in(raw: bytes) -> str:
@@ -53,6 +63,8 @@ def request_in(raw: bytes) -> dict[str, object]:
     """A chat request: a JSON object, or a list of messages as its `messages`. Raises UsageError."""
     from bankml.api.json_in import read_json
 
+    if not raw.strip():
+        raise UsageError("there is nothing on stdin: a list of messages or a chat request is expected")
     try:
         document = read_json(raw)
     except RequestError as error:

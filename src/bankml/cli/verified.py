@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from bankml.cli.output import file_bar
 from bankml.errors import UsageError
-from bankml.files import problem
+from bankml.files import problem, unreadable
 
 if TYPE_CHECKING:
     from bankml.gate.verify import Verified
@@ -19,6 +19,8 @@ def fork_of(file: str, fork: str | None) -> str:
     Raises UsageError where there is nothing beside it, FileProblem where there is no model `file` either.
     """
     if fork is None:
+        if os.path.isdir(file):
+            raise unreadable(file, "not a regular file")
         fork = f"{file}.FORK.json"
         if not os.path.lexists(fork):
             try:

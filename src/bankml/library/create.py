@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import bankml
-from bankml.errors import FileProblem, Refused, UsageError
+from bankml.errors import FileProblem, NotFound, Refused, UsageError
 from bankml.files import problem, replacing, workshop
 from bankml.gate.digest import sha256_file
 from bankml.gate.verify import verify
@@ -32,7 +32,7 @@ Bar = Callable[[str, int], AbstractContextManager[Callable[[int], object] | None
 @dataclass(frozen=True)
 class Places:
     """Where things are: `modelfile` the folder a relative FROM starts in, `registry` that of the records, `models` that
-    of converted files."""
+    of model files that are not in there, and of converted ones."""
 
     modelfile: str
     registry: str
@@ -50,6 +50,7 @@ def create(name: str, modelfile: Modelfile, places: Places, say: Say, bar: Bar) 
     registry = Registry(places.registry, also=(places.models,))
     path = from_path(modelfile.source, places.modelfile)
     if path is None:
+        _require_found(registry, modelfile.source, places)
         return create_derived(registry, name, modelfile)
     if os.path.isdir(path):
         return _from_folder(registry, name, modelfile, path, places, say, bar)
@@ -70,6 +71,21 @@ def from_path(source: str, relative_to: str) -> str | None:
     return os.path.abspath(path) if is_model_folder(path) else None
 
 
+def _require_found(registry: Registry, name: str, places: Places) -> None:
+    """Raises what `registry.resolve` raises, and Refused where the model's file is not found: both say where it was
+    looked for."""
+    try:
+        source = registry.resolve(name).source
+    except NotFound as error:
+        raise NotFound(f"{error.message} (the registry is {places.registry})") from None
+    if source.path is None:
+        folders = " or ".join(dict.fromkeys((places.registry, places.models)))
+        raise Refused(
+            f"{source.file} is pinned by {source.fork}, but the file is not in {folders}: refused (--models DIR names"
+            " the folder that has it)"
+        )
+
+
 def _pinned(registry: Registry, path: str, bar: Bar) -> Source:
     """The pin of the GGUF at `path`, once the whole file has been found to be what it pins."""
     if not os.path.lexists(path):
@@ -81,9 +97,12 @@ def _pinned(registry: Registry, path: str, bar: Bar) -> Source:
             f"{file} has no sha256 record in FORK.json: unpinned, refused "
             f"(bankml pin FILE --record --fork {registry.folder}/{file}.FORK.json makes one)"
         )
-    if source.path is None or not os.path.exists(path) or not os.path.samefile(source.path, path):
-        where = source.path or "nowhere"
-        raise UsageError(f"{path} is not where the registry finds {file}: {where}; move it there, or give --models")
+    if source.path is None:
+        raise UsageError(
+            f"{path} is not in {registry.folder}, the folder of its record: give --models {os.path.dirname(path)}"
+        )
+    if not os.path.exists(path) or not os.path.samefile(source.path, path):
+        raise UsageError(f"{path} is not where the registry finds {file}: {source.path}; say FROM {source.name}")
     with bar(f"verifying {file}", os.path.getsize(path)) as progress:
         verify(path, source.fork, progress)
     return source

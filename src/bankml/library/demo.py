@@ -49,6 +49,8 @@ def prepare(folder: str | os.PathLike[str], say: Say, bar: Bar) -> tuple[Path, P
     where = Path(folder)
     try:
         where.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise FileProblem(f"{where} is not a folder") from None
     except OSError as error:
         raise problem("write", where, error) from error
     model, fork = where / MODEL, where / f"{MODEL}.FORK.json"
@@ -62,6 +64,8 @@ def prepare(folder: str | os.PathLike[str], say: Say, bar: Bar) -> tuple[Path, P
 
 
 def _make(where: Path, model: Path, say: Say, bar: Bar) -> None:
+    if not os.access(where, os.W_OK | os.X_OK):
+        raise FileProblem(f"cannot write {where}: permission denied")
     wheel = next(iter(sorted(where.glob(WHEEL_FILES))), None)
     if wheel is None:
         say(f"fetching {WHEEL} (93 MB, once) into {where}")

@@ -16,6 +16,7 @@ from bankml.gate.verify import Verified, verify
 from bankml.grammar.constraint import Constraint, constraint
 from bankml.grammar.matcher import Grammar, Matcher, VocabularyTree, vocabulary_tree
 from bankml.grammar.sampler import GrammarSampler
+from bankml.library.facts import Facts, Known
 from bankml.library.played import require_played, template_source
 from bankml.library.reference import Source
 from bankml.library.registry import Registry
@@ -121,6 +122,11 @@ class Opener:
     n_ctx: int
     threads: int | None = None
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    known: Known = field(default_factory=Known)
+
+    def facts(self, source: Source) -> Facts:
+        """What the header of its file says of `source`, as long as the file stays as it is."""
+        return self.known.facts(source)
 
     def judge(self, source: Source) -> None:
         """Raises Refused or Truncated for what the file's header alone shows, or its absence."""

@@ -15,6 +15,8 @@ from typing import Protocol
 
 from bankml.engine.memory import give_back_memory
 from bankml.engine.queue import FifoLock
+from bankml.errors import Refused, Truncated
+from bankml.library.facts import Facts
 from bankml.library.reference import Reference, Source
 from bankml.library.resident import Resident
 from bankml.model.limits import context_cells
@@ -50,6 +52,9 @@ class Opener(Protocol):
     def n_ctx(self) -> int:
         """The context that is asked for, in tokens; a model trained on fewer has those."""
 
+    def facts(self, source: Source) -> Facts:
+        """What the header of its file says of `source`, and why it is not played."""
+
     def judge(self, source: Source) -> None:
         """Raises Refused, Truncated for what can be told before anything else has to go."""
 
@@ -74,12 +79,23 @@ class Lease:
         return self.until is not None and time.monotonic() >= self.until
 
 
+@dataclass(frozen=True)
+class Refusal:
+    """What was asked for and not opened: `name`, the sentence that clients were told, and when, in seconds since the
+    epoch."""
+
+    name: str
+    reason: str
+    time: float
+
+
 class Library:
     """The models that may be asked for, of which one is resident.
 
     `resident` is None where none is, `last` what is told of the one that was resident last, and `asked` what that was
-    last asked for as. A model that is loaded only to be looked at stays for `default_keep` seconds. Whatever changes
-    what is resident is called by who has the turn.
+    last asked for as; `refused` is the last refusal to open one, None once that one is opened after all. A model that
+    is loaded only to be looked at stays for `default_keep` seconds. Whatever changes what is resident is called by who
+    has the turn.
     """
 
     def __init__(self, known: Names, opener: Opener, resident: Resident, default_keep: float | None = FOR_GOOD) -> None:
@@ -91,6 +107,7 @@ class Library:
         self.asked = Reference(resident.source.name, resident.source)
         self.resident: Resident | None = resident
         self.last = resident.opened
+        self.refused: Refusal | None = None
 
     @property
     def n_ctx(self) -> int:
@@ -110,6 +127,10 @@ class Library:
     def names_of(self, source: Source) -> Sequence[str]:
         """Every name that leads to `source`, its own first."""
         return self._names.names_of(source)
+
+    def facts(self, source: Source) -> Facts:
+        """What the header of its file says of `source`; nothing is loaded."""
+        return self._opener.facts(source)
 
     # ---- the line
 
@@ -144,13 +165,22 @@ class Library:
         """
         resident = self.resident_as(reference)
         if resident is None:
-            self._opener.judge(reference.source)
-            self.drop()
-            self.resident = resident = self._opener.open(reference.source)
+            self.resident = resident = self._opened(reference)
             self.last = resident.opened
             self._lease = Lease()
+        if self.refused is not None and self.refused.name == reference.name:
+            self.refused = None
         self.asked = reference
         return resident
+
+    def _opened(self, reference: Reference) -> Resident:
+        try:
+            self._opener.judge(reference.source)
+            self.drop()
+            return self._opener.open(reference.source)
+        except (Refused, Truncated) as error:
+            self.refused = Refusal(reference.name, error.told, time.time())
+            raise
 
     def drop(self) -> None:
         """Lets go of the resident model, its weights and its K/V cache, if there is one."""

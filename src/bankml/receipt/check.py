@@ -62,6 +62,8 @@ def check(request_body: bytes, answer: bytes) -> Checked:
     try:
         sources = _json_texts(answer)
         objects = [_object(source) for source in sources]
+    except UnicodeDecodeError as error:
+        return Checked(None, "", (f"the answer cannot be read: it is not UTF-8 (byte {error.start})",))
     except ValueError as error:
         return Checked(None, "", (f"the answer cannot be read: {error}",))
     asked = asked_with(request_body)

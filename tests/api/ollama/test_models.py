@@ -2,6 +2,7 @@
 
 import json
 import os
+from datetime import datetime
 
 import pytest
 from ollama import ListResponse, ProcessResponse, ShowResponse
@@ -64,6 +65,16 @@ def test_every_pin_is_listed_with_what_is_known_of_it(house):
     odd = found["odd"]["bankml"]
     assert odd["found"] and not odd["native"] and "tokenizer.ggml.pre is 'gpt-2'" in odd["reason"]
     assert found["odd"]["details"]["quantization_level"] == "Q2_0"
+
+
+def test_openai_clients_are_offered_what_is_played_and_told_when_its_file_was_written(house):
+    _, folder = house
+    resident, *others = get(house, "/v1/models")["data"]
+    assert (resident["id"], resident["created"]) == ("tiny", int(os.stat(folder / "tiny.gguf").st_mtime))
+    assert others == []
+    reasons = {model["name"]: model["reason"] for model in get(house, "/bankml")["models"]}
+    assert reasons == {model["name"]: model["bankml"]["reason"] for model in get(house, "/api/tags")["models"]}
+    assert reasons["tiny"] is None and "tokenizer.ggml.pre is 'gpt-2'" in reasons["odd"]
 
 
 def test_a_file_that_changes_is_looked_at_again(house):
@@ -131,6 +142,8 @@ def test_derived_models_are_made_shown_listed_copied_and_deleted(house):
     assert made.content_type == "application/x-ndjson" and made.lines[-1] == {"status": "success"}
     listed = {model["name"]: model for model in get(house, "/api/tags")["models"]}["pirate"]
     manifest = json.loads((folder / "pirate.MODEL.json").read_text())
+    created = {model["id"]: model["created"] for model in get(house, "/v1/models")["data"]}["pirate"]
+    assert created == int(datetime.fromisoformat(manifest["created_at"]).timestamp())
     assert listed["digest"] == manifest["digest"] and listed["modified_at"] == manifest["created_at"]
     assert listed["details"]["parent_model"] == "tiny" and listed["bankml"]["native"]
     shown = ask(application, "/api/show", {"model": "pirate"}).json

@@ -3,10 +3,8 @@
 import json
 import math
 import os
-import threading
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from bankml import __version__
@@ -14,83 +12,35 @@ from bankml.api import fields
 from bankml.api.json_in import read_object
 from bankml.api.ollama.durations import LONGEST_NS, moment
 from bankml.api.ollama.request import model_name
-from bankml.errors import BankmlError, Refused
+from bankml.errors import BankmlError
 from bankml.gate.guard import guard, require_model
-from bankml.gate.identity import FileIdentity
 from bankml.gguf.header import Header
+from bankml.library.facts import Facts, facts_of, missing, written_at
 from bankml.library.modelfile import Modelfile, can_be_spelled, write_modelfile
-from bankml.library.played import TEMPLATE_KEY, require_played
+from bankml.library.played import TEMPLATE_KEY
 from bankml.library.reference import Layer, Reference, Source
 from bankml.library.residency import Library
 
 Json = dict[str, Any]
 
-MOST_REMEMBERED = 256
-"""Files of which what the header says is kept."""
-
 LONG_ARRAY = 5
 """Arrays of the header longer than this are shown empty unless everything is asked for, as in Ollama."""
 
 
-@dataclass(frozen=True)
-class Facts:
-    """What a file's header says of it. `reason` is why it is not played; None: it is."""
-
-    family: str = ""
-    parameters: int = 0
-    weights: str = ""
-    reason: str | None = None
-
-    def details(self, parent: str = "") -> Json:
-        return {
-            "parent_model": parent,
-            "format": "gguf",
-            "family": self.family,
-            "families": [self.family] if self.family else [],
-            "parameter_size": human_count(self.parameters) if self.parameters else "",
-            "quantization_level": self.weights,
-        }
-
-
-class Known:
-    """What the headers of the files that were looked at say, as long as the files stay as they are."""
-
-    def __init__(self) -> None:
-        self._facts: dict[tuple[str, FileIdentity], Facts] = {}
-        self._guard = threading.Lock()
-
-    def facts(self, source: Source) -> Facts:
-        """Of a file that cannot be read or played, `reason` says why."""
-        if source.path is None:
-            return Facts(reason=_missing(source).message)
-        try:
-            key = source.path, FileIdentity.of(source.path)
-            with self._guard:
-                found = self._facts.get(key)
-            if found is None:
-                found = _facts(source.path)
-                with self._guard:
-                    while len(self._facts) >= MOST_REMEMBERED:
-                        del self._facts[next(iter(self._facts))]
-                    self._facts[key] = found
-            return found
-        except (BankmlError, OSError) as error:
-            return Facts(reason=error.told if isinstance(error, BankmlError) else f"{source.file} cannot be read")
-
-
-def tags(library: Library, known: Known) -> Json:
+def tags(library: Library) -> Json:
     """Every model that can be asked for, the one the server started with first."""
-    return {"models": [_listed(reference, known) for reference in library.references()]}
+    return {"models": [_listed(library, reference) for reference in library.references()]}
 
 
-def ps(library: Library, known: Known) -> Json:
+def ps(library: Library) -> Json:
     """The resident model, if there is one, as it was last asked for. It is never in a GPU's memory."""
     resident, expires_at, reference = library.resident, library.expires_at, library.asked
     if resident is None:
         return {"models": []}
     reference = _as_it_is(library, reference, resident.source)
     expires = time.time_ns() + LONGEST_NS if expires_at is None else int(expires_at * 1e9)
-    named = {name: value for name, value in _listed(reference, known).items() if name not in ("modified_at", "bankml")}
+    listed = _listed(library, reference)
+    named = {name: value for name, value in listed.items() if name not in ("modified_at", "bankml")}
     state = {"expires_at": moment(expires), "size_vram": 0, "context_length": resident.n_ctx}
     return {"models": [named | state]}
 
@@ -117,14 +67,14 @@ def show(library: Library, data: bytes) -> Json:
     layer = reference.layer or Layer()
     source_text = header.metadata.get(TEMPLATE_KEY)
     template = source_text if isinstance(source_text, str) else ""
-    facts = _facts_of(header)
+    facts = facts_of(header)
     shown: Json = {
         "license": "\n".join(layer.license),
         "modelfile": _modelfile(reference, layer, template),
         "parameters": _parameters(layer),
         "template": template,
         "system": layer.system or "",
-        "details": facts.details(_parent(reference)),
+        "details": _details(facts, reference),
         "messages": [dict(message) for message in layer.messages],
         "model_info": _model_info(header, facts, verbose),
         "capabilities": ["completion"],
@@ -136,15 +86,15 @@ def show(library: Library, data: bytes) -> Json:
     return {name: value for name, value in shown.items() if value not in ("", [])}
 
 
-def _listed(reference: Reference, known: Known) -> Json:
-    facts = known.facts(reference.source)
+def _listed(library: Library, reference: Reference) -> Json:
+    facts = library.facts(reference.source)
     return {
         "name": reference.name,
         "model": reference.name,
         "modified_at": _modified_at(reference),
         "size": _size(reference.source),
         "digest": reference.source.sha256 if reference.derived is None else reference.derived.digest,
-        "details": facts.details(_parent(reference)),
+        "details": _details(facts, reference),
         "bankml": _bankml(reference.source, facts),
     }
 
@@ -159,8 +109,15 @@ def _bankml(source: Source, facts: Facts) -> Json:
     }
 
 
-def _parent(reference: Reference) -> str:
-    return "" if reference.layer is None else reference.source.name
+def _details(facts: Facts, reference: Reference) -> Json:
+    return {
+        "parent_model": "" if reference.layer is None else reference.source.name,
+        "format": "gguf",
+        "family": facts.family,
+        "families": [facts.family] if facts.family else [],
+        "parameter_size": human_count(facts.parameters) if facts.parameters else "",
+        "quantization_level": facts.weights,
+    }
 
 
 def _header(library: Library, source: Source) -> Header:
@@ -169,36 +126,8 @@ def _header(library: Library, source: Source) -> Header:
     if resident is not None and resident.source == source:
         return resident.verified.header
     if source.path is None:
-        raise _missing(source)
+        raise missing(source)
     return require_model(guard(source.path))
-
-
-def _missing(source: Source) -> Refused:
-    return Refused(f"{source.file} is pinned, but the file is not here")
-
-
-def _facts(path: str) -> Facts:
-    verdict = guard(path)
-    if verdict.header is None:
-        return Facts(reason=verdict.error().message)
-    facts = _facts_of(verdict.header)
-    if verdict.kind == "play":
-        return facts
-    return Facts(facts.family, facts.parameters, facts.weights, verdict.error().message)
-
-
-def _facts_of(header: Header) -> Facts:
-    family = header.metadata.get("general.architecture")
-    counts: dict[str, int] = {}
-    for tensor in header.tensors:
-        counts[tensor.type.name] = counts.get(tensor.type.name, 0) + tensor.elements
-    reason = None
-    try:
-        require_played(header)
-    except Refused as error:
-        reason = error.message
-    weights = max(counts, key=lambda name: counts[name], default="")
-    return Facts(family if isinstance(family, str) else "", sum(counts.values()), weights, reason)
 
 
 def human_count(count: int) -> str:
@@ -220,12 +149,7 @@ def _size(source: Source) -> int:
 
 def _modified_at(reference: Reference) -> str:
     """When a derived model was made, or a file last written; the beginning of time where it is not found."""
-    if reference.derived is not None:
-        return reference.derived.created_at
-    try:
-        return moment(0 if reference.source.path is None else os.stat(reference.source.path).st_mtime_ns)
-    except OSError:
-        return moment(0)
+    return moment(written_at(reference.source)) if reference.derived is None else reference.derived.created_at
 
 
 def _parameters(layer: Layer) -> str:

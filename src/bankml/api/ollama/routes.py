@@ -1,7 +1,7 @@
 """Which paths of Ollama's API answer what, and the ones that are refused with a reason."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from bankml.api.exchange import TEXT, LogLine, Reply, Request
 from bankml.api.json_out import written
@@ -34,7 +34,6 @@ class Ollama:
 
     registry: Registry
     keep_alive: float
-    known: models.Known = field(default_factory=models.Known)
 
     def methods_of(self, path: str) -> Methods | None:
         """What `path` answers, by method; None where there is nothing. A path that answers GET answers HEAD."""
@@ -54,8 +53,8 @@ class Ollama:
         return {
             "/": {"GET": _running},
             "/api/version": {"GET": _telling(lambda library: models.version())},
-            "/api/tags": {"GET": _telling(lambda library: models.tags(library, self.known))},
-            "/api/ps": {"GET": _telling(lambda library: models.ps(library, self.known))},
+            "/api/tags": {"GET": _telling(models.tags)},
+            "/api/ps": {"GET": _telling(models.ps)},
             "/api/show": {"POST": _show},
             "/api/chat": {"POST": self._chat},
             "/api/generate": {"POST": self._generate},

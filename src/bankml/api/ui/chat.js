@@ -205,9 +205,16 @@ function busy(is) {
   $("send").disabled = is;
   $("stop").disabled = !is;
   $("anew").disabled = is;
-  $("keys").textContent = is ? "Waiting for the first token…" : "Enter sends, Shift+Enter is a new line, Escape stops.";
+  hint();
   if (is) say("Asked; the answer is being written");
   if (document.activeElement === document.body) $("question").focus();
+}
+
+/* Below the box: how it goes on, unless the parts of an answer that come say so. */
+function hint() {
+  if (state.live !== null && !state.lost) return;
+  $("keys").textContent = state.lost ? `The server does not answer; ${state.asking ? "the question waits" : "what is typed stays here"}.`
+    : state.asking ? "Waiting for the first token…" : "Enter sends, Shift+Enter is a new line, Escape stops.";
 }
 
 function stop() { state.asking?.abort(); }
@@ -271,6 +278,7 @@ chart("rate", "Generation");
 chart("ttft", "Time to first token");
 chart("memory", "Memory");
 chart("cache", "Prompt cached");
-document.addEventListener("visibilitychange", update);
-setInterval(update, EVERY);
+document.addEventListener("visibilitychange", () => update());
+let beats = 0;
+setInterval(() => update(++beats % 2 === 0), EVERY);
 update();

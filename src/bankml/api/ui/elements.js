@@ -1,8 +1,8 @@
-const SHOWN = 12, BARS = 24, SAMPLES = 60, EVERY = 2000, PATIENCE = 10000;
+const SHOWN = 12, BARS = 24, SAMPLES = 60, EVERY = 1000, PATIENCE = 2000;
 const $ = id => document.getElementById(id);
 const state = {
-  about: null, records: [], totals: null, usage: [], reasons: new Map(), conversation: [], own: [], asking: null,
-  live: null, paused: false, open: new Set(), lost: false, seen: null,
+  about: null, records: [], totals: null, usage: [], conversation: [], own: [], asking: null,
+  live: null, paused: false, open: new Set(), lost: false, seen: null, looks: 0, heard: 0,
 };
 
 // ---- elements: text is only ever set as text

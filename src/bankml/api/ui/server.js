@@ -6,30 +6,25 @@ async function look(path) {
   return answer.json();
 }
 
-async function update() {
+/* What the server says now: all of it, or only what is verified, which is asked twice as often, so that it is soon seen
+   when it changes, and that nobody answers. What comes later than news of a later look is no news. */
+async function update(all = true) {
   if (state.paused || document.hidden) return;
-  try {
-    const [about, metrics, usage] = await Promise.all(["/bankml", "/bankml/metrics", "/bankml/usage"].map(look));
-    Object.assign(state, {about, records: metrics.completions, totals: metrics.totals, seen: Date.now() / 1000});
-    if (usage.time !== state.usage.at(-1)?.time) state.usage = [...state.usage, usage].slice(-SAMPLES);
-    if (state.lost) tell("The server answers again");
-    state.lost = false;
-  } catch {
-    if (!state.lost) tell("The server does not answer");
-    state.lost = true;
-  }
+  const look_ = ++state.looks;
+  const told = await Promise.all(["/bankml", ...(all || !state.totals ? ["/bankml/metrics", "/bankml/usage"] : [])].map(look)).catch(() => null);
+  if (look_ < state.heard) return;
+  state.heard = look_;
+  if (told) heard(...told);
+  if (state.lost !== !told) tell(told ? "The server answers again" : "The server does not answer");
+  state.lost = !told;
   show();
 }
 
-/* Why a model is not played here, by its name. */
-async function askForReasons() {
-  try {
-    const {models} = await look("/api/tags");
-    state.reasons = new Map(models.filter(model => model.bankml.native === false).map(model => [model.name, model.bankml.reason]));
-  } catch {
-    state.reasons = new Map();
-  }
-  showModels();
+function heard(about, metrics, usage) {
+  Object.assign(state, {about, seen: Date.now() / 1000});
+  if (!metrics) return;
+  Object.assign(state, {records: metrics.completions, totals: metrics.totals});
+  if (usage.time !== state.usage.at(-1)?.time) state.usage = [...state.usage, usage].slice(-SAMPLES);
 }
 
 // ---- showing it
@@ -47,10 +42,10 @@ function show() {
   const {about} = state;
   $("about").textContent = state.lost ? "The server does not answer." : !about ? "Loading…"
     : about.upstream ? `${about.bankml} in front of llama-server` : about.engine;
+  hint();
   if (!about) return;
   showVerdict();
   if (changed("verified", about)) showVerified(about);
-  if (!about.upstream && changed("named", about.models)) askForReasons();
   showCharts();
   showMachine();
   showAnswers();
@@ -63,7 +58,8 @@ function verdict() {
   if (state.paused) return ["", `as of ${clock(state.seen)}`];
   if (about.guard !== "play") return ["bad", about.guard];
   if (about.unchanged === false) return ["bad", "changed"];
-  return about.resident === null ? ["", "not in memory"] : ["good", "verified"];
+  if (about.resident !== null) return ["good", "verified"];
+  return about.refused ? ["bad", "refused"] : ["", "not in memory"];
 }
 
 function showVerdict() {
@@ -76,6 +72,7 @@ function showVerdict() {
 function showVerified(about) {
   refill($("verified"),
     ...(about.unchanged === false ? [element("p", {className: "whole problem", textContent: "The file changed since it was verified. Nothing is answered with it."})] : []),
+    ...(about.refused ? [refused(about.refused)] : []),
     wholeFact("Model", element("span", {className: "mono", textContent: about.model})),
     wholeFact("sha256 of its file, as pinned", hash("the model's sha256", about.model_sha256)),
     wholeFact("File", element("code", {textContent: about.path})),
@@ -86,6 +83,11 @@ function showVerified(about) {
       : [fact("Context", `${number(about.n_ctx, 0)} tokens`), wholeFact("In memory", ...resident(about))]),
   );
   showModels();
+}
+
+/* What was asked for last and is not answered with, in the server's words. */
+function refused({name, reason, time}) {
+  return wholeFact(`${name} was refused`, element("p", {className: "problem", textContent: reason}), moment(time));
 }
 
 function resident({resident, model}) {
@@ -103,7 +105,8 @@ function showModels() {
   const {about} = state;
   const every = about.models ?? [{name: answering(about), sha256: about.model_sha256}];
   const here = about.upstream ? answering(about) : about.resident?.name;
-  const models = every.map(model => ({...model, here: model.name === here, reason: state.reasons.get(model.name)}));
+  const models = every.map(model => ({...model, here: model.name === here, changed: model.name === here && about.unchanged === false,
+    refused: model.name === about.refused?.name}));
   if (!changed("models", models)) return;
   refill($("models"), ...models.map(modelRow));
   const chosen = $("model").value || about.model;
@@ -115,9 +118,9 @@ function showModels() {
   $("model").value = chosen;
 }
 
-function modelRow({name, base, sha256, found, here, reason}) {
-  const words = here ? mark("good", state.about.upstream ? "answers here" : "resident")
-    : found === false ? mark("", "file not found") : reason ? mark("", "not played here") : null;
+function modelRow({name, base, sha256, found, here, reason, changed, refused}) {
+  const words = changed ? mark("bad", "changed") : here ? mark("good", state.about.upstream ? "answers here" : "resident")
+    : refused ? mark("bad", "refused") : found === false ? mark("", "file not found") : reason ? mark("", "not played here") : null;
   const row = element("li", {}, element("div", {}, element("span", {className: "name", textContent: name}), words),
     base ? element("span", {className: "quiet", textContent: `laid over ${base}`}) : null,
     reason && !here && found !== false ? element("span", {className: "quiet", textContent: reason}) : null,

@@ -1,0 +1,98 @@
+"""What the header of a model's file says of it, remembered for as long as the file stays as it is."""
+
+import os
+import threading
+from dataclasses import dataclass
+from datetime import datetime
+
+from bankml.errors import BankmlError, Refused
+from bankml.gate.guard import guard
+from bankml.gate.identity import FileIdentity
+from bankml.gguf.header import Header
+from bankml.library.played import require_played
+from bankml.library.reference import Reference, Source
+
+MOST_REMEMBERED = 4096
+"""Files of which what the header says is kept."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a file's header says of it. `reason` is why it is not played; None: it is."""
+
+    family: str = ""
+    parameters: int = 0
+    weights: str = ""
+    reason: str | None = None
+
+
+class Known:
+    """The facts of the files that were looked at. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._facts: dict[tuple[str, FileIdentity], Facts] = {}
+        self._guard = threading.Lock()
+
+    def facts(self, source: Source) -> Facts:
+        """Of a file that cannot be read or played, `reason` says why."""
+        if source.path is None:
+            return Facts(reason=missing(source).message)
+        try:
+            key = source.path, FileIdentity.of(source.path)
+            with self._guard:
+                found = self._facts.get(key)
+            if found is None:
+                found = _facts(source.path)
+                with self._guard:
+                    while len(self._facts) >= MOST_REMEMBERED:
+                        del self._facts[next(iter(self._facts))]
+                    self._facts[key] = found
+            return found
+        except (BankmlError, OSError) as error:
+            return Facts(reason=error.told if isinstance(error, BankmlError) else f"{source.file} cannot be read")
+
+
+def missing(source: Source) -> Refused:
+    return Refused(f"{source.file} is pinned, but the file is not here")
+
+
+def _facts(path: str) -> Facts:
+    verdict = guard(path)
+    if verdict.header is None:
+        return Facts(reason=verdict.error().message)
+    facts = facts_of(verdict.header)
+    if verdict.kind == "play":
+        return facts
+    return Facts(facts.family, facts.parameters, facts.weights, verdict.error().message)
+
+
+def facts_of(header: Header) -> Facts:
+    family = header.metadata.get("general.architecture")
+    counts: dict[str, int] = {}
+    for tensor in header.tensors:
+        counts[tensor.type.name] = counts.get(tensor.type.name, 0) + tensor.elements
+    reason = None
+    try:
+        require_played(header)
+    except Refused as error:
+        reason = error.message
+    weights = max(counts, key=lambda name: counts[name], default="")
+    return Facts(family if isinstance(family, str) else "", sum(counts.values()), weights, reason)
+
+
+def written_at(source: Source) -> int:
+    """When the file of `source` was last written, in nanoseconds since the epoch; 0 where it is not found."""
+    try:
+        return 0 if source.path is None else os.stat(source.path).st_mtime_ns
+    except OSError:
+        return 0
+
+
+def made_at(reference: Reference) -> int:
+    """When a derived model was made, or a file last written, in seconds since the epoch; 0 where it is not known."""
+    if reference.derived is None:
+        return written_at(reference.source) // 10**9
+    try:
+        return int(datetime.fromisoformat(reference.derived.created_at).timestamp())
+    except (ValueError, OverflowError):
+        return 0
