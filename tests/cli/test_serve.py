@@ -45,7 +45,7 @@ def house(tmp_path, monkeypatch, good, hex64):
             raise Refused("weights are Q8_0")
         return "the application"
 
-    def serve(application, listen, engine, *, ready, refused):
+    def serve(application, listen, engine, *, ready, refused, at_once):
         told.update(application=application._application, listen=listen, engine=engine)
         ready(None)
         return 0
