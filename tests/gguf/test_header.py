@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from bankml.errors import BankmlError
 from bankml.gguf.block_types import BLOCK_TYPES, F16, F32, Q2_0, Q8_0
-from bankml.gguf.header import BadHeader, read_header, shown
-from bankml.gguf.values import FORMATS, StringArray, ValueType
+from bankml.gguf.header import BadHeader, read_header
+from bankml.gguf.values import FORMATS, StringArray, ValueType, shown
 from bankml.gguf.writer import TensorSpec, encode_array, encode_value, writing
 from tests.attacks.build import ARCH, STRING, array, gguf, key, string, tensor, u32
 

@@ -21,8 +21,9 @@ from bankml.gate.guard import guard, require_model
 from bankml.gate.identity import FileIdentity
 from bankml.gguf.block_types import BF16, F16, F32, BlockType
 from bankml.gguf.dequantize import dequantize
-from bankml.gguf.header import open_regular, read_header, shown
+from bankml.gguf.header import open_regular, read_header
 from bankml.gguf.quantize import quantize
+from bankml.gguf.values import shown
 from bankml.gguf.writer import TensorSpec, TensorWriter, writing
 from bankml.library.convert import check_finite
 from bankml.library.hugging_face.config import (
