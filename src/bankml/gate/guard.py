@@ -197,4 +197,4 @@ def _fork_only(header: Header, name: str, engine: Engine) -> list[str]:
 
 def _text(header: Header | None, key: str) -> str | None:
     value = header.metadata.get(key) if header else None
-    return value if isinstance(value, str) else None
+    return value if isinstance(value, str) and len(value) <= MAX_NAME else None
