@@ -157,7 +157,7 @@ BOMBS = {
     "ends": "{% set s = 'a' * 3000000 %}{% for i in range(9999) %}{% if s.endswith(s) %}{% endif %}{% endfor %}",
     "numbers": "{% set s = ' ' ~ 'a' * 3000000 %}{% for i in range(9999) %}{% set x = s|int %}{% endfor %}",
     "asking for the case": "{% set s = 'a' * 3000000 %}{% for i in range(9999) %}{% if s is lower %}{% endif %}{% endfor %}",
-    "titles": "{{ ('a ' * 9000000)|title }}",
+    "titles": "{{ ('a ' * 7000000)|title }}",
     "lines": "{{ ('\n' * 20000000)|indent }}",
     "places": "{{ ('{}' * 15000000).format(1) }}",
     "escapes": "{{ ('\x01' * 20000000)|tojson }}",
