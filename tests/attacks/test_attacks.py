@@ -78,6 +78,14 @@ def test_a_size_that_bears_the_numbers_out_still_allocates_little(tmp_path):
     assert guard(sparse(tmp_path / "1", long_string, size))[0] == 2
     assert guard(sparse(tmp_path / "2", gguf((array("k", U8, 1 << 33, b""),)), size))[0] == 2
     assert guard(sparse(tmp_path / "3", gguf((array("k", STRING, 1 << 30, b""),)), size))[0] == 2
+    emoji = "\U0001f600".encode()  # one of them, and each character of the text takes four bytes
+    much_text = gguf((string("k", emoji)[:-12] + (40 << 20).to_bytes(8, "little") + emoji,))
+    assert guard(sparse(tmp_path / "7", much_text, size))[0] == 2
+    keys = gguf([string(emoji + b"k" * 60_000 + str(number).encode(), "") for number in range(900)])
+    (tmp_path / "8").write_bytes(keys)
+    assert guard(tmp_path / "8")[0] == 2
+    heads = gguf((ARCH, array("llama.attention.head_count", U8, 50_000_000, b"")), n_keys=2)
+    assert guard(sparse(tmp_path / "9", heads, size))[0] == 2
     # As much as is read: 2^21 strings of nothing, then a key of zero bytes.
     assert guard(sparse(tmp_path / "4", gguf((array("k", STRING, 1 << 21, b""), b"")), size))[0] == 2
     assert guard(sparse(tmp_path / "5", gguf((array("k", U8, 60_000_000, b""), b"")), size))[0] == 2

@@ -11,7 +11,7 @@ from bankml.gate.digest import sha256_file
 from bankml.gate.fork import read_fork, record_pin
 from bankml.gate.guard import guard, kv_f16_bytes_per_token
 from bankml.gate.verify import pin, record, verify
-from tests.attacks.build import ARCH, U32, array, gguf, string, tensor, u32
+from tests.attacks.build import ARCH, U8, U32, array, gguf, string, tensor, u32
 
 GOOD = gguf((ARCH, string("general.name", "Small")), (tensor("a", (32, 2), 8, 0), tensor("b", (8,), 0, 96)), 128)
 HEX = sha256(GOOD).hexdigest()
@@ -103,6 +103,22 @@ def test_kv_heads_block_by_block(tmp_path):
     assert guard(path).kv_bytes == 3 * 16 * 2
     path.write_bytes(gguf((*common, u32("llama.block_count", 4))))
     assert guard(path).reasons == ("llama.attention.head_count_kv lists 3 blocks where there are 4",)
+
+
+def test_more_blocks_than_are_read_are_not_counted(tmp_path):
+    path = tmp_path / "m.gguf"
+    path.write_bytes(gguf((ARCH, array("llama.attention.head_count", U8, 1 << 17, bytes(1 << 17)))))
+    (reason,) = guard(path).reasons
+    assert reason == "'llama.attention.head_count' lists 131072 blocks, more than the 65536 that are read"
+
+
+@pytest.mark.parametrize("key", ["general.architecture", "general.name", "general.basename"])
+def test_a_name_that_is_no_name_is_not_told_in_full(tmp_path, key):
+    path = tmp_path / "m.gguf"
+    path.write_bytes(gguf((ARCH, string(key, "x" * 5000))))
+    verdict = guard(path)
+    assert verdict.reasons[0].startswith(f"{key} is 5000 characters long, past the 1024 that are read: 'xxx")
+    assert len(json.dumps(verdict.as_json())) < 600
 
 
 # fork and pin

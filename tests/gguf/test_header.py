@@ -1,5 +1,6 @@
 import math
 import struct
+from types import SimpleNamespace
 
 import gguf as second_opinion
 import numpy as np
@@ -9,9 +10,9 @@ from hypothesis import strategies as st
 
 from bankml.errors import BankmlError
 from bankml.gguf.block_types import BLOCK_TYPES, F16, F32, Q2_0, Q8_0
-from bankml.gguf.header import BadHeader, read_header, shown
-from bankml.gguf.values import FORMATS, StringArray, ValueType
-from bankml.gguf.writer import TensorSpec, encode_array, encode_value, writing
+from bankml.gguf.header import BadHeader, read_header
+from bankml.gguf.values import FORMATS, StringArray, ValueType, shown
+from bankml.gguf.writer import PAD_BYTES, TensorSpec, TensorWriter, encode_array, encode_value, writing
 from tests.attacks.build import ARCH, STRING, array, gguf, key, string, tensor, u32
 
 NUMBERS = {
@@ -195,3 +196,12 @@ def test_reason_is_kept_apart_from_the_name(tmp_path):
     with pytest.raises(BadHeader) as caught:
         read(tmp_path, b"nope")
     assert caught.value.message == f"x.gguf: {caught.value.reason}"
+
+
+def test_padding_is_written_in_pieces():
+    """An alignment of a gigabyte is an alignment: what is written for it is zeros, and never all of them at once."""
+    pieces = []
+    out = SimpleNamespace(write=lambda data: pieces.append(len(data)))
+    writer = TensorWriter(out, [TensorSpec("t", (8,), F32)], 1 << 30)
+    writer.write(bytes(32))
+    assert sum(pieces) == 1 << 30 and max(pieces) == PAD_BYTES

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import tracemalloc
 from hashlib import sha256
 
 import numpy as np
@@ -215,7 +216,7 @@ REFUSED = [
     ("config.json", "num_attention_heads", 1025, "num_attention_heads is 1025"),
     ("config.json", "num_attention_heads", True, "num_attention_heads is true"),
     ("config.json", "hidden_size", 64, r"has shape \[\d+, 128\], not \[\d+, 64\]"),
-    ("config.json", "vocab_size", 200, "one of 200"),
+    ("config.json", "vocab_size", 200, r"shape \[301, 128\], not \[200, 128\]"),
     ("config.json", "vocab_size", 400, r"shape \[301, 128\], not \[400, 128\]"),
     ("config.json", "rms_norm_eps", 0, "rms_norm_eps is 0, not a positive number"),
     ("config.json", "rope_theta", "big", "rope_theta is 'big'"),
@@ -255,6 +256,17 @@ def test_what_is_refused_is_named_and_nothing_is_left(folder, tmp_path, file, ke
     with pytest.raises(Refused, match=says):
         converted(folder, tmp_path)
     assert os.listdir(tmp_path) == ["folder"]
+
+
+def test_nothing_is_made_for_a_number_that_the_weights_do_not_bear_out(folder, tmp_path):
+    edit(folder, "config.json", "vocab_size", 1 << 24)
+    tracemalloc.start()
+    try:
+        with pytest.raises(Refused, match="not \\[16777216, 128\\]"):
+            converted(folder, tmp_path)
+        assert tracemalloc.get_traced_memory()[1] < 64 << 20
+    finally:
+        tracemalloc.stop()
 
 
 MODEL = [

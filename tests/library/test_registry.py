@@ -192,6 +192,7 @@ def test_records_that_name_no_file_are_passed_over(tmp_path):
         {"path": "../up.gguf", "sha256": good},
         {"path": "/etc/x.gguf", "sha256": good},
         {"path": "nul\0.gguf", "sha256": good},
+        {"path": "x" * 9999 + ".gguf", "sha256": good},
         {"path": "unpinned.gguf", "sha256": "abc"},
         {"path": "config.json", "sha256": good},
         {"path": 3, "sha256": good},
@@ -206,7 +207,7 @@ def test_records_that_name_no_file_are_passed_over(tmp_path):
     assert [(source.file, source.sha256) for source in registry.pins()] == [("ok.gguf", good)]
     reasons = {problem.reason for problem in registry.problems()}
     assert reasons == {
-        *(f"its record {i} pins what is no file's name" for i in range(3)),
+        *(f"its record {i} pins what is no file's name" for i in range(4)),
         "its record of 'unpinned.gguf' has no sha256 of 64 hex digits",
         "its records of 'two.gguf' contradict each other",
     }

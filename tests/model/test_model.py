@@ -6,9 +6,14 @@ import numpy as np
 import pytest
 
 from bankml.errors import ModelChanged, UsageError
+from bankml.gate.verify import record, verify
+from bankml.gguf.block_types import F16
+from bankml.gguf.header import read_header
+from bankml.gguf.values import ValueType
+from bankml.gguf.writer import encode_value, writing
 from bankml.model.limits import CONTEXT_STEP, context_size
 from bankml.model.model import Model
-from tests.tiny_model import tiny_model
+from tests.tiny_model import N_FF, entries, tensors, tiny_model
 
 TOKENS = [5, 80, 200, 3, 3, 99, 120, 17] * 20
 
@@ -34,6 +39,29 @@ def test_the_bits_do_not_depend_on_the_threads(verified):
         model.close()
     assert all(np.array_equal(answers[0].view(np.uint32), other.view(np.uint32)) for other in answers)
     assert np.isfinite(answers[0]).all() and answers[0].std() > 0
+
+
+@pytest.mark.parametrize("start", range(4))
+def test_a_file_may_be_aligned_to_nothing(tmp_path, start):
+    """Alignment 1: the tensors follow the header at once, wherever that ends."""
+    path, specs = tmp_path / "x.gguf", tensors(1, N_FF)
+    for more in range(4):
+        keys = [
+            ("general.alignment", encode_value(ValueType.UINT32, 1)),
+            ("x", encode_value(ValueType.STRING, "x" * more)),
+        ]
+        with writing(path, [*entries(1, 512, N_FF), *keys], specs, 1) as out:
+            for spec in specs:
+                out.write(np.ones(spec.shape, np.float16 if spec.type is F16 else np.float32).tobytes())
+        if read_header(path).data_offset % 4 == start:
+            break
+    record(path, tmp_path / "FORK.json")
+    verified = verify(path, tmp_path / "FORK.json")
+    assert verified.header.data_offset % 4 == start
+    model = Model.open(verified, 256, 1)
+    assert all(layer.attn_norm.flags.aligned for layer in model._decoder._layers)
+    assert np.isfinite(logits_after(model, [1, 2])).all()
+    model.close()
 
 
 def test_a_cell_is_written_over_when_its_position_comes_again(verified):

@@ -1,5 +1,6 @@
 """What is played and what is refused, from the header alone, with the key or the tensor named."""
 
+from array import array
 from types import SimpleNamespace
 
 import pytest
@@ -132,3 +133,14 @@ def test_rows_of_quantized_weights_are_whole_blocks():
     )
     with pytest.raises(Refused, match="rows of 576 weights, not whole blocks"):
         plan(odd)
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["general.type", "split.count", "llama.rope.scaling.type", "llama.attention.sliding_window"],
+)
+@pytest.mark.parametrize("value", ["\x1b" * 100_000, b"\xff" * 100_000, array("I", range(100_000)), (array("I"),)])
+def test_of_a_value_a_little_is_told(key, value):
+    with pytest.raises(Refused) as refusal:
+        plan(header(keys={key: value}))
+    assert f"{key} is " in str(refusal.value) and len(str(refusal.value)) < 500

@@ -54,6 +54,7 @@ def test_every_key_llama_cpp_applies() -> None:
         (True, None),
         ([1.0], None),
         (float("nan"), None),
+        ("0." + "1" * 9999, float32(1 / 9)),
     ],
 )
 def test_values_are_read_as_llama_cpp_prints_them(value: object, kept: float | None) -> None:
@@ -74,3 +75,10 @@ def test_values_are_read_as_llama_cpp_prints_them(value: object, kept: float | N
 def test_what_would_stop_llama_server_is_refused(header: dict) -> None:
     with pytest.raises(Refused, match=r"general\.sampling\."):
         model_defaults(header)
+
+
+def test_what_llama_cpps_buffers_do_not_hold_is_cut_off() -> None:
+    names = "top_k;" * 84 + "top_p;temperature"
+    assert model_defaults({"general.sampling.sequence": names}).samplers == ("top_k",) * 84 + ("top_p",)
+    with pytest.raises(Refused, match=r"general\.sampling\.top_k must be a 32-bit integer"):
+        model_defaults({"general.sampling.top_k": "9" * 9999})

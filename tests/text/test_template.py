@@ -114,13 +114,14 @@ def test_options_have_several_names():
         ("{{ " + "(" * 5000 + "1" + ")" * 5000 + " }}", "nests too deeply"),
         ("{{ " + "9" * 5000 + " }}", "does not parse"),
         ("{{ 99999999999999999999 }}", "64 bits"),
+        ("{% " + "x" * 200_000 + " %}", "unknown tag 'xxx"),
     ],
 )
 def test_a_source_that_cannot_be_played_is_refused(source, says):
     with pytest.raises(Refused) as refusal:
         ChatTemplate(source)
     assert says in str(refusal.value)
-    assert len(str(refusal.value)) < 300
+    assert len(str(refusal.value)) < 1100
 
 
 DOUBLING = "{%% set ns = namespace(s=%s) %%}{%% for i in range(60) %%}{%% set ns.s = %s %%}{%% endfor %%}%s"
@@ -151,6 +152,16 @@ BOMBS = {
     "many names": "".join(f"{{% set v{i} = 1 %}}" for i in range(3000)) + "{% for i in range(99999) %}{% for j in [1] %}{% endfor %}{% endfor %}",
     "kept strings": "{% set l = [] %}{% for i in range(99999999) %}{% set _ = l.append('abcdefgh' ~ i) %}{% endfor %}",
     "set block": "{% set x %}{% for i in range(9999999) %}aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa{% endfor %}{% endset %}",
+    "stripping": "{{ ('a' * 3000000).strip('b' * 3000000 ~ 'a') }}" * 9,
+    "beginnings": "{% set s = 'a' * 3000000 %}{% for i in range(9999) %}{% if s.startswith(s) %}{% endif %}{% endfor %}",
+    "ends": "{% set s = 'a' * 3000000 %}{% for i in range(9999) %}{% if s.endswith(s) %}{% endif %}{% endfor %}",
+    "numbers": "{% set s = ' ' ~ 'a' * 3000000 %}{% for i in range(9999) %}{% set x = s|int %}{% endfor %}",
+    "asking for the case": "{% set s = 'a' * 3000000 %}{% for i in range(9999) %}{% if s is lower %}{% endif %}{% endfor %}",
+    "titles": "{{ ('a ' * 7000000)|title }}",
+    "lines": "{{ ('\n' * 20000000)|indent }}",
+    "places": "{{ ('{}' * 15000000).format(1) }}",
+    "escapes": "{{ ('\x01' * 20000000)|tojson }}",
+    "deep blocks": "{% set s = 'a' * 9000000 %}" + "{% if 1 %}a" * 150 + "{{ s }}" + "{% endif %}" * 150,
     "long sum": "{{ " + "+".join(["1"] * 5000) + " }}",
     "long chain": "{{ messages" + ".a" * 5000 + " }}",
 }  # fmt: skip
@@ -166,6 +177,63 @@ def test_a_bomb_is_refused_before_it_goes_off(name):
     assert time.thread_time() - started < 3
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200 << 10
     assert str(refusal.value).startswith("the chat template cannot render these messages: ")
+
+
+@pytest.mark.parametrize("name", ["a role", "a test"])
+def test_a_long_string_is_no_name(name):
+    """Half a character, many times: as text each byte of it is another sentence of the decoder's."""
+    asked = {"a role": "messages[0][s]", "a test": "s is test"}[name]
+    source = "{% set s = 'é'[1:] * 9000000 %}{% for i in range(300) %}{% if " + asked + " %}{% endif %}{% endfor %}x"
+    assert ChatTemplate(source).prompt(HELLO).text == "x"
+
+
+@pytest.mark.parametrize("marks", ["<", "[", "< [", "<>", "<" + "REASON_PART I am thinking END_R"])
+def test_brackets_that_are_never_closed_are_searched_once(marks):
+    source = "{% for m in messages %}{{ '" + marks + "' * 30000 }}{{ m.reasoning_content }}{% endfor %}"
+    assert ChatTemplate(source).reasoning.start == ""
+
+
+@pytest.mark.parametrize(
+    ("around", "start", "end"),
+    [
+        (("<think>\n", "\n</think>\n"), "<think>\n", "\n</think>\n"),
+        (("a < b [x]", " </x>"), "[x]", " </x>"),
+        (("a < b <x> ", "[/x]"), "< b <x> ", "[/x]"),
+        (("a > b <x>", "<y> c"), "<x>", "<y> "),
+        (("x>", "<y>"), "", "<y>"),
+    ],
+)
+def test_the_marks_are_the_brackets_around_the_thought(around, start, end):
+    shown = "{{ " + repr(around[0]) + " ~ m.reasoning_content ~ " + repr(around[1]) + " }}"
+    source = "{% for m in messages %}{% if m.reasoning_content %}" + shown + "{% endif %}{% endfor %}"
+    marks = ChatTemplate(source).reasoning
+    assert (marks.start, marks.end) == (start, end)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{% for i in range(2) %}{% set x = messages.pop() %}{% endfor %}",
+        "{% for m in messages %}{% set m.content = 1 %}{% set m.tool_calls = [] %}{% endfor %}",
+    ],
+)
+def test_a_template_that_changes_its_messages_is_judged_by_what_they_were(source):
+    template = ChatTemplate("x" + source)
+    assert not template.capabilities.typed_content
+    two = Conversation([*HELLO.messages, {"role": "assistant", "content": "hi"}])
+    assert template.prompt(two).text == "x"
+
+
+@pytest.mark.parametrize("expression", ["1e300|int", "'a b'.split(' ', 1e300|int)", "-(-9223372036854775807 - 1000)"])
+def test_numbers_that_are_computed_have_64_bits(expression):
+    with pytest.raises(RequestError, match=r"too large for an integer|has no value"):
+        ChatTemplate("{{ " + expression + " }}").prompt(HELLO)
+
+
+def test_of_a_sentence_of_the_templates_a_little_is_told():
+    with pytest.raises(RequestError) as refusal:
+        ChatTemplate("{{ raise_exception('x' * 3000000) }}").prompt(HELLO)
+    assert "Jinja Exception: xxx" in str(refusal.value) and len(str(refusal.value)) < 1100
 
 
 def test_a_long_conversation_is_no_bomb():

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bankml.errors import Refused
 from bankml.text.tokenizer import Tokenizer
 from tests.text.small_vocabulary import MISSING_BYTES, byte_characters, metadata
 
@@ -37,6 +38,23 @@ def test_pieces_and_ends_are_the_references(name, recorded_tokens):
     assert [tokenizer.piece(id).hex() for id in ids] == recording["pieces"]
     assert [tokenizer.spelling(id).hex() for id in ids] == recording["spellings"]
     assert [id for id in ids if tokenizer.is_end_of_generation(id)] == recording["ends"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "texts", "says"),
+    [
+        (3, ["x" * 1_100_000], "11001.. bytes of special tokens"),
+        (4, [f"{i:05}" + "x" * 1000 for i in range(1100)], "bytes of special tokens"),
+        (1, ["一" * 3000], "spelled out in 270000.. bytes"),
+        (1, [f"{i:05}" + "一" * 100 for i in range(600)], "spelled out in"),
+    ],
+)
+def test_tokens_that_take_more_memory_than_their_file_suggests_are_refused(kind, texts, says):
+    values = metadata("qwen2")
+    tokens, types = (values[f"tokenizer.ggml.{key}"] for key in ("tokens", "token_type"))
+    more = {"tokenizer.ggml.tokens": [*tokens, *texts], "tokenizer.ggml.token_type": [*types, *[kind] * len(texts)]}
+    with pytest.raises(Refused, match=r"tokenizer\.ggml\.tokens has .*" + says):
+        Tokenizer.from_header(SimpleNamespace(metadata=values | more))
 
 
 def test_the_template_is_given_the_texts_of_bos_and_eos():

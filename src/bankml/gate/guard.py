@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from typing import BinaryIO, Literal
 
 from bankml.errors import BankmlError, Refused, Truncated
-from bankml.gguf.header import BadHeader, Header, open_regular, read_header_from, shown
-from bankml.gguf.values import Value, describe
+from bankml.gguf.header import MAX_ENTRIES, BadHeader, Header, open_regular, read_header_from
+from bankml.gguf.values import Value, describe, shown
 
 Engine = Literal["mainline", "prism"]
 
 MAX_UINT64 = (1 << 64) - 1
 F16_BYTES = 2
+MAX_NAME = 1024  # characters of what a model, or its architecture, is called
 # The second Bonsai generation needs PrismML's fork whatever its tensors are called; it says so in one of its names.
 FORK_NAME = re.compile(r"bonsai[\s_-]*2|prism-fork-required", re.IGNORECASE)
 
@@ -152,6 +153,8 @@ def _head_counts(metadata: Mapping[str, Value], key: str) -> list[int] | None:
     """One count for every block, or one a block."""
     value = metadata.get(key)
     if isinstance(value, array):
+        if len(value) > MAX_ENTRIES:
+            raise ValueError(f"{shown(key)} lists {len(value)} blocks, more than the {MAX_ENTRIES} that are read")
         counts = [count for count in value if isinstance(count, int) and count >= 0]
         if len(counts) != len(value):
             raise ValueError(f"{shown(key)} is an array that does not hold counts")
@@ -167,6 +170,8 @@ def _wrong_names(header: Header) -> list[str]:
         value = header.metadata.get(key, "")
         if not isinstance(value, str):
             wrong.append(f"{key} is {describe(value)}, not a string")
+        elif len(value) > MAX_NAME:
+            wrong.append(f"{key} is {len(value)} characters long, past the {MAX_NAME} that are read: {shown(value)}")
     return wrong
 
 
@@ -192,4 +197,4 @@ def _fork_only(header: Header, name: str, engine: Engine) -> list[str]:
 
 def _text(header: Header | None, key: str) -> str | None:
     value = header.metadata.get(key) if header else None
-    return value if isinstance(value, str) else None
+    return value if isinstance(value, str) and len(value) <= MAX_NAME else None

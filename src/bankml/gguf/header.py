@@ -19,7 +19,7 @@ from typing import BinaryIO
 from bankml.errors import FileProblem, Refused, Truncated
 from bankml.files import problem, unreadable
 from bankml.gguf.block_types import BLOCK_TYPES, GGML_TYPE_COUNT, LEGACY_Q2_0, Q2_0, BlockType
-from bankml.gguf.values import FORMATS, StringArray, Value, ValueType, describe, number_array
+from bankml.gguf.values import FORMATS, StringArray, Value, ValueType, describe, number_array, shown
 
 MAGIC = b"GGUF"
 VERSION = 3
@@ -32,6 +32,7 @@ MAX_HEADER_BYTES = 64 << 20
 MAX_ENTRIES = 1 << 16  # keys, tensors, and arrays within arrays, each
 MAX_STRINGS = 1 << 21  # in arrays, all together
 MAX_KEY_BYTES = 65_535
+MAX_TEXT_BYTES = 16 << 20  # keys and strings outside arrays, all together: as text each byte may take four
 MAX_NAME_BYTES = 63  # GGML_MAX_NAME less its NUL
 MAX_DIMS = 4
 MAX_NESTING = 64
@@ -85,14 +86,6 @@ class Header:
         return bytes(self._source[start:end])
 
 
-def shown(text: str | bytes) -> str:
-    """A name out of a file, fit for a sentence: quoted, escaped, at most 60 characters of it."""
-    if isinstance(text, bytes):
-        text = text[:400].decode("utf-8", "backslashreplace")
-    cut = text if len(text) <= 60 else text[:57] + "..."
-    return "'" + "".join(c if c.isprintable() else ascii(c)[1:-1] for c in cut) + "'"
-
-
 def read_header(path: str | os.PathLike[str]) -> Header:
     """Reads and checks the header of the file at `path`.
 
@@ -139,6 +132,7 @@ class _HeaderReader:
         self._bytes = bytearray()
         self._at = 0
         self._strings = 0
+        self._text_bytes = 0
         self._arrays = 0
 
     def header(self) -> Header:
@@ -227,6 +221,9 @@ class _HeaderReader:
         length = self._integer("Q")
         if length > limit:
             raise self._refuse(f"{what} would be {length} bytes long, past the {limit} that are read")
+        self._text_bytes += length
+        if self._text_bytes > MAX_TEXT_BYTES:
+            raise self._refuse(f"{what} brings the header past the {MAX_TEXT_BYTES} bytes of text that are read")
         start = self._need(length)
         return bytes(self._bytes[start : start + length])
 
@@ -253,7 +250,7 @@ class _HeaderReader:
 
     def _value(self, key: str, kind: ValueType, depth: int) -> Value:
         if kind is ValueType.STRING:
-            raw = self._string(f"the string of key {shown(key)}", MAX_HEADER_BYTES)
+            raw = self._string(f"the string of key {shown(key)}", MAX_TEXT_BYTES)
             try:
                 return raw.decode()
             except UnicodeDecodeError:

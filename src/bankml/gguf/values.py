@@ -131,3 +131,18 @@ def describe(value: Value) -> str:
     if isinstance(value, bytes):
         return "a string that is not UTF-8"
     return "an array"
+
+
+def shown(text: str | bytes) -> str:
+    """A name out of a file, fit for a sentence: quoted, escaped, at most 60 characters of it."""
+    if isinstance(text, bytes):
+        text = text[:400].decode("utf-8", "backslashreplace")
+    cut = text if len(text) <= 60 else text[:57] + "..."
+    return "'" + "".join(c if c.isprintable() else ascii(c)[1:-1] for c in cut) + "'"
+
+
+def shown_value(value: "Value | None") -> str:
+    """A value out of a file, fit for a sentence: what it is, and short."""
+    if isinstance(value, str | bytes):
+        return shown(value)
+    return str(value) if value is None or isinstance(value, int | float) else describe(value)

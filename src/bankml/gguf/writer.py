@@ -15,6 +15,8 @@ from bankml.gguf.values import FORMATS, ValueType
 
 Buffer = bytes | bytearray | memoryview
 
+PAD_BYTES = 1 << 20
+
 
 @dataclass(frozen=True)
 class TensorSpec:
@@ -51,6 +53,12 @@ def _string(text: str | bytes) -> bytes:
     return struct.pack("<Q", len(raw)) + raw
 
 
+def _pad(out: BinaryIO, count: int) -> None:
+    """Zeros, in pieces: an alignment may be two gigabytes."""
+    for at in range(0, count, PAD_BYTES):
+        out.write(bytes(min(PAD_BYTES, count - at)))
+
+
 class TensorWriter:
     """Takes the tensors' bytes in the order of the header, in pieces of any size, and pads each to the alignment."""
 
@@ -71,7 +79,7 @@ class TensorWriter:
             raise ValueError(f"tensor {name} takes {size} bytes, not {self._written}")
         self._out.write(data)
         if self._written == size:
-            self._out.write(bytes(-size % self._alignment))
+            _pad(self._out, -size % self._alignment)
             self._index += 1
             self._written = 0
 
@@ -103,9 +111,9 @@ def writing(
         head += struct.pack(f"<I{len(tensor.shape)}Q", len(tensor.shape), *tensor.shape)
         head += struct.pack("<IQ", tensor.type.id, offset)
         offset += tensor.nbytes + -tensor.nbytes % alignment
-    head += bytes(-len(head) % alignment)
     with replacing(path) as out:
         out.write(head)
+        _pad(out, -len(head) % alignment)
         writer = TensorWriter(out, tensors, alignment)
         yield writer
         writer.close()

@@ -18,9 +18,9 @@ from bankml.gate.guard import guard_open, require_model
 from bankml.gate.identity import FileIdentity
 from bankml.gguf.block_types import F16, F32, Q1_0, Q2_0, BlockType
 from bankml.gguf.dequantize import READERS, dequantize
-from bankml.gguf.header import Header, TensorInfo, open_regular, shown
+from bankml.gguf.header import Header, TensorInfo, open_regular
 from bankml.gguf.quantize import quantize
-from bankml.gguf.values import ValueType
+from bankml.gguf.values import ValueType, shown
 from bankml.gguf.writer import TensorSpec, writing
 
 FILE_TYPE_KEY = "general.file_type"

@@ -11,6 +11,7 @@ from bankml.library.names import quoted
 
 FORK = "FORK.json"
 GGUF = ".gguf"
+LONGEST_NAME = 255  # bytes that a file system gives a name
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ def _records(fork: Fork) -> tuple[list[Pin], list[str]]:
         file = record.get("path")
         if not isinstance(file, str) or not file.lower().endswith(GGUF) or file in pins:
             continue
-        if file != os.path.basename(file) or not file.isprintable():
+        if file != os.path.basename(file) or not file.isprintable() or len(os.fsencode(file)) > LONGEST_NAME:
             odd.append(f"its record {i} pins what is no file's name")
             continue
         sha256 = fork.pinned_sha256(file)

@@ -11,6 +11,7 @@ from typing import Any
 from bankml.errors import Refused
 from bankml.gguf.block_types import BLOCK_TYPES
 from bankml.gguf.header import Header, TensorInfo
+from bankml.gguf.values import shown, shown_value
 
 ARCHITECTURES = ("llama", "qwen3")
 PLAYED_TYPES = {1: "F16", 41: "Q1_0", 42: "Q2_0"}
@@ -88,7 +89,7 @@ class _Keys:
         """Refuses a key the graph knows nothing of, unless its value changes nothing."""
         value = self._metadata.get(self._prefix + key)
         if value is not None and value not in harmless:
-            raise not_played(f"{self._prefix}{key} is {value!r}")
+            raise not_played(f"{self._prefix}{key} is {shown_value(value)}")
 
 
 def plan(header: Header) -> Plan:
@@ -96,11 +97,11 @@ def plan(header: Header) -> Plan:
     metadata = header.metadata
     architecture = metadata.get("general.architecture")
     if architecture not in ARCHITECTURES:
-        raise not_played(f"general.architecture is {architecture!r}")
+        raise not_played(f"general.architecture is {shown_value(architecture)}")
     if metadata.get("general.type", "model") != "model":
-        raise not_played(f"general.type is {metadata['general.type']!r}")
+        raise not_played(f"general.type is {shown_value(metadata['general.type'])}")
     if metadata.get("split.count", 1) not in (0, 1):
-        raise not_played(f"split.count is {metadata['split.count']!r}: it is one part of a model")
+        raise not_played(f"split.count is {shown_value(metadata['split.count'])}: it is one part of a model")
     tensors = _tensors(header)
     _check_vocabulary(metadata.get("tokenizer.ggml.tokens"), tensors["token_embd.weight"])
     keys = _Keys(metadata, str(architecture))
@@ -194,7 +195,7 @@ def _rope(keys: _Keys, architecture: str, context: int) -> Rope:
     if scaling == "none" or (scaling == "linear" and factor in (None, 1.0)):
         factor = None
     elif scaling != "yarn":
-        raise not_played(f"{architecture}.rope.scaling.type is {scaling!r}")
+        raise not_played(f"{architecture}.rope.scaling.type is {shown_value(scaling)}")
     elif factor is None:
         factor = 1.0
     base = keys.number("rope.freq_base", 10000.0)
@@ -247,12 +248,12 @@ def _check_tensors(shape: Plan, header: Header) -> None:
     for tensor in header.tensors:
         extents = expected.pop(tensor.name, None)
         if extents is None:
-            raise not_played(f"tensor {tensor.name!r} is not part of the {shape.architecture} graph")
+            raise not_played(f"tensor {shown(tensor.name)} is not part of the {shape.architecture} graph")
         if tensor.shape != extents:
-            raise not_played(f"tensor {tensor.name!r} has shape {list(tensor.shape)}, not {list(extents)}")
+            raise not_played(f"tensor {shown(tensor.name)} has shape {list(tensor.shape)}, not {list(extents)}")
         if len(extents) == 1 and tensor.type.id != F32:
-            raise not_played(f"tensor {tensor.name!r} is {tensor.type.name}, not F32")
+            raise not_played(f"tensor {shown(tensor.name)} is {tensor.type.name}, not F32")
         if len(extents) == 2 and extents[0] % tensor.type.weights:
-            raise not_played(f"tensor {tensor.name!r} has rows of {extents[0]} weights, not whole blocks")
+            raise not_played(f"tensor {shown(tensor.name)} has rows of {extents[0]} weights, not whole blocks")
     if expected:
         raise not_played(f"tensor {next(iter(expected))!r} is missing")

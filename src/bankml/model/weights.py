@@ -17,6 +17,7 @@ from bankml.gate.verify import Verified
 from bankml.model.pages import zeros
 
 READ_SIZE = 64 << 20
+WORD_BYTES = 4  # where the values of any type may begin
 
 
 class Weights:
@@ -39,10 +40,11 @@ class Weights:
         self._bytes.flags.writeable = False
 
     def blocks(self, name: str) -> npt.NDArray[np.uint8]:
-        """The tensor's bytes as they stand in the file."""
+        """The tensor's bytes as they stand in the file; a copy where no float could begin."""
         tensor = self._tensors[name]
         start = self._data_offset + tensor.offset
-        return self._bytes[start : start + tensor.nbytes]
+        stored = self._bytes[start : start + tensor.nbytes]
+        return stored if start % WORD_BYTES == 0 else stored.copy()
 
     def vector(self, name: str) -> npt.NDArray[np.float32]:
         """An F32 tensor's values."""

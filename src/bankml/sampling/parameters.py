@@ -127,26 +127,27 @@ _SUPPRESS_KEY = "tokenizer.ggml.suppress_tokens"
 def model_defaults(metadata: Mapping[str, Any]) -> SamplingParams:
     """The header's `general.sampling.*` over llama.cpp's defaults.
 
-    llama.cpp prints each value (floats to six decimals) and reads the number that text begins with; a value that is no
-    number is passed over, and so is an unknown name in `general.sampling.sequence`. Raises Refused when a value would
-    stop llama-server from starting, or names a sampler that is not played.
+    llama.cpp prints each value (floats to six decimals) into a buffer and reads the number that text begins with; what
+    the buffer (of 64, 128 or 512 bytes) does not hold is cut off, a value that is no number is passed over, and so is
+    an unknown name in `general.sampling.sequence`. Raises Refused when a value would stop llama-server from starting,
+    or names a sampler that is not played.
     """
     values: dict[str, Any] = {}
     for key, field in _FLOAT_KEYS.items():
-        number = _leading_number(metadata.get(key), r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+        number = _leading_number(metadata.get(key), 127, r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
         if number is not None:
             try:
                 values[field] = float32(float(number))
             except OverflowError:
                 raise Refused(f"{key} must fit a 32-bit float, but is {number.strip()}") from None
     for key, field in _INTEGER_KEYS.items():
-        number = _leading_number(metadata.get(key), r"\s*[+-]?\d+")
+        number = _leading_number(metadata.get(key), 63, r"\s*[+-]?\d+")
         if number is not None:
             values[field] = int(number)
             if not INT32_MIN <= values[field] <= INT32_MAX:
                 raise Refused(f"{key} must be a 32-bit integer, but is {number.strip()[:40]}")
     if isinstance(sequence := metadata.get(_SEQUENCE_KEY), str) and sequence:
-        names = (SPELLINGS.get(name.lower()) for name in sequence.split(";"))
+        names = (SPELLINGS.get(name.lower()) for name in _cut(sequence, 511).split(";"))
         values["samplers"] = tuple(name for name in names if name)
     if isinstance(suppressed := metadata.get(_SUPPRESS_KEY), list | tuple):
         values["suppressed"] = tuple(int(token) for token in suppressed)
@@ -161,13 +162,19 @@ def model_defaults(metadata: Mapping[str, Any]) -> SamplingParams:
     return params
 
 
-def _leading_number(value: object, pattern: str) -> str | None:
-    """The number at the beginning of `value` as llama.cpp prints it; None when it begins with none."""
+def _cut(text: str, most: int) -> str:
+    """As much of `text` as fits `most` bytes."""
+    return text[:most].encode("utf-8", "replace")[:most].decode("utf-8", "ignore")
+
+
+def _leading_number(value: object, most: int, pattern: str) -> str | None:
+    """The number at the beginning of `value` as llama.cpp prints it, `most` characters of it; None when it begins with
+    none."""
     if value is None or isinstance(value, bool):
         return None
     if isinstance(value, float):
         text = f"{value:f}" if math.isfinite(value) else ""
     else:
         text = str(value) if isinstance(value, int | str) else ""
-    found = re.match(pattern, text, re.ASCII)
+    found = re.match(pattern, text[:most], re.ASCII)
     return found[0] if found else None

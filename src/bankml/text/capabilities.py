@@ -7,12 +7,10 @@ from typing import Any
 
 from jinja2 import nodes
 
-from bankml.text.jinja.budget import Budget, TemplateError
+from bankml.text.jinja.budget import TemplateError, probe_budget
 from bankml.text.jinja.interpreter import Interpreter
 from bankml.text.jinja.usage import Usage, probe
 from bankml.text.jinja.values import Value, from_json
-
-_STEPS, _BYTES = 20_000, 4 << 20
 
 _MARK = "STRING_MARKER"
 _CALL = {"id": "call00001", "type": "function", "function": {"name": "tool1"}}
@@ -41,12 +39,16 @@ class Capabilities:
     object_arguments: bool = False
 
 
+Path = tuple[int | str, ...]
+
+
 @dataclass(frozen=True)
 class _Outcome:
+    """`watched` are the values that were looked for in the messages, as they were before the template had them."""
+
     rendered: bool
     text: bytes
-    messages: Value
-    tools: Value
+    watched: list[Value]
     usage: Usage
 
 
@@ -57,46 +59,55 @@ def capabilities(tree: nodes.Template) -> Capabilities:
 
 
 def _try(
-    tree: nodes.Template, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] = ()
+    tree: nodes.Template,
+    messages: Sequence[Mapping[str, Any]],
+    *paths: Path,
+    tools: Sequence[Mapping[str, Any]] = (),
 ) -> _Outcome:
     usage = Usage()
     given = {"messages": probe(from_json(list(messages))), "tools": probe(from_json(list(tools)))}
+    watched = [_at(given["messages"], path) for path in paths]
     variables = {**given, "bos_token": b"", "eos_token": b"", "add_generation_prompt": True}
     try:
-        text = Interpreter(Budget(_STEPS, _BYTES), 0.0, usage).render(tree, variables)
+        text = Interpreter(probe_budget(), 0.0, usage).render(tree, variables)
     except TemplateError:
-        return _Outcome(False, b"", given["messages"], given["tools"], usage)
-    return _Outcome(True, text, given["messages"], given["tools"], usage)
+        return _Outcome(False, b"", watched, usage)
+    return _Outcome(True, text, watched, usage)
+
+
+def _at(value: Value, path: Path) -> Value:
+    for step in path:
+        value = value[step.encode() if isinstance(step, str) else step]
+    return value
 
 
 def _content(tree: nodes.Template) -> tuple[bool, bool]:
-    outcome = _try(tree, [{"role": "user", "content": _MARK}])
-    content = outcome.messages[0][b"content"]
+    outcome = _try(tree, [{"role": "user", "content": _MARK}], (0, "content"))
+    content = outcome.watched[0]
     as_list = outcome.usage.had(content, "selectattr", "array_access")
     strings = outcome.rendered and not (as_list and _MARK.encode() not in outcome.text)
     if as_list or not outcome.usage.had(content, "test_is_string"):
         return strings, as_list
-    outcome = _try(tree, [{"role": "user", "content": []}])
-    content = outcome.messages[0][b"content"]
-    return strings, outcome.rendered and outcome.usage.had(content, "selectattr", "array_access")
+    outcome = _try(tree, [{"role": "user", "content": []}], (0, "content"))
+    return strings, outcome.rendered and outcome.usage.had(outcome.watched[0], "selectattr", "array_access")
 
 
 def _system_role(tree: nodes.Template) -> bool:
     messages = [{"role": "system", "content": "System message"}, {"role": "user", "content": "User message"}]
-    outcome = _try(tree, messages)
-    return outcome.usage.used(outcome.messages[0][b"content"])
+    outcome = _try(tree, messages, (0, "content"))
+    return outcome.usage.used(outcome.watched[0])
 
 
 def _tool_calls(tree: nodes.Template) -> tuple[bool, bool]:
-    outcome = _try(tree, _with_call({"arg": "value"}), _TOOLS)
+    calls: Path = (1, "tool_calls")
+    outcome = _try(tree, _with_call({"arg": "value"}), calls, (*calls, 0, "function", "arguments", "arg"), tools=_TOOLS)
     supported = True
     if outcome.rendered:
-        calls = outcome.messages[1][b"tool_calls"]
-        supported = outcome.usage.used(calls)
-        if supported and outcome.usage.used(calls[0][b"function"][b"arguments"][b"arg"]):
+        supported, as_object = (outcome.usage.used(value) for value in outcome.watched)
+        if supported and as_object:
             return True, True
-    outcome = _try(tree, _with_call('{"arg": "value"}'), _TOOLS)
-    return supported and outcome.rendered and outcome.usage.used(outcome.messages[1][b"tool_calls"]), False
+    outcome = _try(tree, _with_call('{"arg": "value"}'), calls, tools=_TOOLS)
+    return supported and outcome.rendered and outcome.usage.used(outcome.watched[0]), False
 
 
 def _with_call(arguments: Any) -> list[dict[str, Any]]:

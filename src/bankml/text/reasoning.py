@@ -12,7 +12,8 @@ _THOUGHT = "REASON_PART I am thinking END_R"
 _ARGUMENTS = {"AA_ARG_FST_AA": "VVVV", "BB_ARG_SND_BB": "XXXX"}
 _ANCHOR = 64
 
-_SPACE = r"[ \t\n\v\f\r]*"
+_WHITE_SPACE = " \t\n\v\f\r"
+_SPACE = rf"[{_WHITE_SPACE}]*"
 _MARKER = r"(?:<[^>]*>|\[[^\]]*\])"
 
 Render = Callable[[Sequence[Mapping[str, Any]], bool, bool, Sequence[Mapping[str, Any]]], str | None]
@@ -54,11 +55,30 @@ def _around_a_thought(render: Render) -> tuple[ReasoningMarks, bool]:
     with_it = render([_USER, _ANSWER | {"reasoning_content": _THOUGHT}], False, True, ())
     if without is None or with_it is None or _THOUGHT not in with_it:
         return ReasoningMarks(), False
-    wrapped = re.search(f"({_MARKER}{_SPACE}){_THOUGHT}({_SPACE}{_MARKER}{_SPACE})", with_it)
-    if wrapped:
-        return ReasoningMarks(wrapped[1], wrapped[2]), True
+    if (wrapped := _wrapped(with_it)) is not None:
+        return wrapped, True
     ended = re.search(f"{_THOUGHT}{_SPACE}({_MARKER}{_SPACE})", with_it)
     return (ReasoningMarks("", ended[1]), True) if ended else (ReasoningMarks(), False)
+
+
+def _wrapped(text: str) -> ReasoningMarks | None:
+    """What `({_MARKER}{_SPACE}){_THOUGHT}({_SPACE}{_MARKER}{_SPACE})` finds first, without a search for every bracket
+    that is never closed."""
+    found: dict[int, ReasoningMarks] = {}
+    for thought in re.finditer(f"{_THOUGHT}({_SPACE}{_MARKER}{_SPACE})", text):
+        start = _marker_before(text, thought.start())
+        if start >= 0:
+            found[start] = ReasoningMarks(text[start : thought.start()], thought[1])
+    return found[min(found)] if found else None
+
+
+def _marker_before(text: str, at: int) -> int:
+    """Where the marker begins that ends, white space left out, at `at`: -1 where there is none."""
+    last = at - 1
+    while last >= 0 and text[last] in _WHITE_SPACE:
+        last -= 1
+    opening = {">": "<", "]": "["}.get(text[last : last + 1], "")
+    return text.find(opening, text.rfind(text[last], 0, last) + 1, last) if opening else -1
 
 
 def _by_thinking_switched(render: Render, marks: ReasoningMarks, found: bool) -> tuple[ReasoningMarks, bool]:
@@ -98,9 +118,8 @@ def _beside_tool_calls(render: Render, marks: ReasoningMarks, found: bool) -> tu
     with_call = render([_USER, calling], False, True, _tools())
     if plain is None or with_call is None or _THOUGHT in plain or _THOUGHT not in with_call:
         return marks, found
-    wrapped = re.search(f"({_MARKER}{_SPACE}){_THOUGHT}{_SPACE}({_MARKER}{_SPACE})", with_call)
-    if wrapped:
-        return ReasoningMarks(wrapped[1], wrapped[2]), True
+    if (wrapped := _wrapped(with_call)) is not None:
+        return ReasoningMarks(wrapped.start, wrapped.end.lstrip(_WHITE_SPACE)), True
     ended = re.search(f"{_THOUGHT}{_SPACE}({_MARKER}{_SPACE})", with_call)
     return (ReasoningMarks(marks.start, ended[1]), True) if ended else (marks, False)
 
@@ -120,14 +139,16 @@ def _tools() -> list[dict[str, Any]]:
 
 def common_prefix_size(left: str, right: str) -> int:
     """How many characters both begin with."""
-    size, most = 0, min(len(left), len(right))
-    while size < most and left[size] == right[size]:
-        size += 1
+    size, most, step = 0, min(len(left), len(right)), 1 << 16
+    while step:
+        while size + step <= most and left[size : size + step] == right[size : size + step]:
+            size += step
+        step //= 2
     return size
 
 
 def _trim(text: str) -> str:
-    return text.strip(" \t\n\v\f\r")
+    return text.strip(_WHITE_SPACE)
 
 
 def _segments(text: str) -> list[str]:

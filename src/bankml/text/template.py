@@ -9,7 +9,7 @@ from typing import Any
 
 from bankml.errors import RequestError
 from bankml.text.capabilities import Capabilities, capabilities
-from bankml.text.jinja.budget import Budget, TemplateError
+from bankml.text.jinja.budget import Budget, TemplateError, probe_budget, told
 from bankml.text.jinja.interpreter import Interpreter
 from bankml.text.jinja.reader import read
 from bankml.text.jinja.values import Value, from_json
@@ -19,6 +19,7 @@ from bankml.text.reasoning import ReasoningMarks, common_prefix_size, reasoning_
 # A rendering may take what a long conversation takes, and a second at most: steps cost about a microsecond each.
 _STEPS, _STEPS_A_VALUE = 200_000, 200
 _BYTES, _BYTES_A_BYTE = 48 << 20, 16
+_LONGEST_PROBE = 64 << 10
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,7 @@ class ChatTemplate:
         try:
             return self._run(messages, add_generation_prompt, named | dict(variables or {}), now)
         except TemplateError as error:
-            raise RequestError(f"the chat template cannot render these messages: {error}") from None
+            raise RequestError(f"the chat template cannot render these messages: {told(str(error))}") from None
 
     def _probe(
         self,
@@ -128,12 +129,12 @@ class ChatTemplate:
         variables: dict[str, Any] = {"enable_thinking": enable_thinking}
         if tools:
             variables["tools"] = tools
+        fitting = with_fitting_content(messages, self.capabilities)
         try:
-            return self._run(
-                with_fitting_content(messages, self.capabilities), add_generation_prompt, variables, time.time()
-            )
+            text = self._run(fitting, add_generation_prompt, variables, time.time(), probe_budget())
         except TemplateError:
             return None
+        return text if len(text) <= _LONGEST_PROBE else None
 
     def _run(
         self,
@@ -141,14 +142,14 @@ class ChatTemplate:
         add_generation_prompt: bool,
         variables: Mapping[str, Any],
         now: float,
+        budget: Budget | None = None,
     ) -> str:
         given = from_json({"messages": list(messages), **self._tokens, **variables})
         scope = {name.decode(): value for name, value in given.items()}
         if add_generation_prompt:
             scope["add_generation_prompt"] = True
         _apply_options(scope)
-        n_values, n_bytes = _size(given)
-        budget = Budget(_STEPS + _STEPS_A_VALUE * n_values, _BYTES + _BYTES_A_BYTE * n_bytes)
+        budget = budget or _budget_of(given)
         return Interpreter(budget, now).render(self._tree, scope).decode("utf-8", "replace")
 
 
@@ -161,6 +162,11 @@ def _apply_options(scope: dict[str, Value]) -> None:
             scope[name] = not keep
     if isinstance(effort, bytes) and effort:
         scope["reasoning_strength"] = effort
+
+
+def _budget_of(given: Value) -> Budget:
+    n_values, n_bytes = _size(given)
+    return Budget(_STEPS + _STEPS_A_VALUE * n_values, _BYTES + _BYTES_A_BYTE * n_bytes)
 
 
 def _size(value: Value) -> tuple[int, int]:

@@ -3,10 +3,12 @@
 from functools import cached_property
 
 from bankml import _native
+from bankml.errors import Refused
 from bankml.text.vocabulary import (
     BYTE,
     CONTROL,
     NORMAL,
+    PREFIX,
     UNKNOWN,
     USER_DEFINED,
     HasMetadata,
@@ -34,11 +36,18 @@ def _byte_of_character() -> dict[str, int]:
 
 _BYTES = _byte_of_character()
 
+# Real vocabularies stay far below both. Every byte of a special token is a node of the tree they are looked for with; a
+# character that stands for no byte is spelled out with its whole token behind it.
+MAX_SPECIAL_BYTES = 1 << 20
+MAX_SPELLED_BYTES = 16 << 20
+
 
 class Tokenizer:
     """A vocabulary at work. Safe to use from several threads."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
+        """Raises Refused for a vocabulary whose tokens would take more memory than any file of theirs suggests."""
+        _check_sizes(vocabulary)
         self.vocabulary = vocabulary
         self._native = _native.Tokenizer(
             vocabulary.tokens, vocabulary.attributes.translate(_CUTS), vocabulary.merges, vocabulary.pretokenizer
@@ -99,6 +108,24 @@ class Tokenizer:
     def eos_text(self) -> str:
         """The text of the end-of-sequence token: a template's `eos_token`."""
         return self.spelling(self.vocabulary.eos).decode(errors="replace")
+
+
+def _check_sizes(vocabulary: Vocabulary) -> None:
+    tokens, attributes = vocabulary.tokens, vocabulary.attributes
+    special = CONTROL | UNKNOWN | USER_DEFINED
+    size = sum(len(token.encode()) for token, kind in zip(tokens, attributes, strict=True) if kind & special)
+    if size > MAX_SPECIAL_BYTES:
+        raise Refused(f"{PREFIX}tokens has {size} bytes of special tokens: at most {MAX_SPECIAL_BYTES} are played")
+    odd = set("".join(tokens)) - _BYTES.keys()
+    size = 0
+    for token, kind in zip(tokens, attributes, strict=True) if odd else ():
+        if kind & NORMAL and not kind & special:
+            size += len(token.encode()) * sum(character in odd for character in token)
+    if size > MAX_SPELLED_BYTES:
+        raise Refused(
+            f"{PREFIX}tokens has so many characters that stand for no byte, spelled out in {size} bytes: "
+            f"at most {MAX_SPELLED_BYTES} are played"
+        )
 
 
 def _without_surrogates(text: str, data: bytes) -> bytes:

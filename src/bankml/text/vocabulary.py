@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from bankml import _native
 from bankml.errors import Refused
+from bankml.gguf.values import describe, shown
 
 PREFIX = "tokenizer.ggml."
 PRETOKENIZERS = ("smollm", "qwen2")
@@ -136,10 +137,10 @@ def played_pretokenizer(metadata: Mapping[str, Any]) -> str:
     that the vocabulary is not played."""
     model = _text(metadata, "model")
     if model != "gpt2":
-        raise Refused(f"{PREFIX}model is {model!r}: bankML plays gpt2 vocabularies")
+        raise Refused(f"{PREFIX}model is {shown(model)}: bankML plays gpt2 vocabularies")
     pretokenizer = _text(metadata, "pre")
     if pretokenizer not in PRETOKENIZERS:
-        raise Refused(f"{PREFIX}pre is {pretokenizer!r}: bankML plays {' and '.join(PRETOKENIZERS)}")
+        raise Refused(f"{PREFIX}pre is {shown(pretokenizer)}: bankML plays {' and '.join(PRETOKENIZERS)}")
     _refuse_what_changes_text(metadata)
     return pretokenizer
 
@@ -151,11 +152,11 @@ def _read(metadata: Mapping[str, Any]) -> Vocabulary:
     ids = {token: id for id, token in enumerate(tokens)}
     if len(ids) != len(tokens):
         again = next(token for id, token in enumerate(tokens) if ids[token] != id)
-        raise Refused(f"{PREFIX}tokens has {again!r} twice")
+        raise Refused(f"{PREFIX}tokens has {shown(again)} twice")
     merges = _strings(metadata, "merges")
     for rank, merge in enumerate(merges):
         if merge.find(" ", 1) < 0 or merge.count(" ") != 1:
-            raise Refused(f"{PREFIX}merges has no two sides at {rank}: {merge!r}")
+            raise Refused(f"{PREFIX}merges has no two sides at {rank}: {shown(merge)}")
     attributes = bytearray(_attributes(metadata, tokens))
     named = _named_ids(metadata, len(tokens))
     if "eos_token_id" not in named:
@@ -179,7 +180,7 @@ def _decoded(value: Any, key: str) -> str:
     try:
         return value.decode() if isinstance(value, bytes) else value.encode().decode()
     except UnicodeError:
-        raise Refused(f"{PREFIX}{key} is not valid UTF-8: {value!r}") from None
+        raise Refused(f"{PREFIX}{key} is not valid UTF-8: {shown(value)}") from None
 
 
 def _strings(metadata: Mapping[str, Any], key: str) -> list[str]:
@@ -200,8 +201,8 @@ def _attributes(metadata: Mapping[str, Any], tokens: Sequence[str]) -> bytes:
     types = metadata.get(PREFIX + "token_type")
     if types is None:
         return bytes([NORMAL]) * len(tokens)
-    kept_as = getattr(types, "typecode", None) or getattr(getattr(types, "dtype", None), "char", "i")
-    if isinstance(types, str | bytes) or not hasattr(types, "__len__") or kept_as != "i":
+    kept_as = "i" if isinstance(types, list) else getattr(types, "typecode", "")
+    if kept_as != "i":
         raise Refused(f"{PREFIX}token_type is not an array of 32-bit integers")
     if len(types) != len(tokens):
         raise Refused(f"{PREFIX}token_type has {len(types)} entries for {len(tokens)} tokens")
@@ -209,7 +210,7 @@ def _attributes(metadata: Mapping[str, Any], tokens: Sequence[str]) -> bytes:
         if not 0 <= kind < len(_ATTRIBUTES):
             raise Refused(f"{PREFIX}token_type of token {id} is {kind}: 0 to {len(_ATTRIBUTES) - 1} is known")
         if kind == 6 and not re.fullmatch(r"<0x[0-9A-Fa-f]{2}>", tokens[id]):
-            raise Refused(f"{PREFIX}token_type says token {id} is a byte, but its text is {tokens[id]!r}")
+            raise Refused(f"{PREFIX}token_type says token {id} is a byte, but its text is {shown(tokens[id])}")
     return bytes(list(types)).translate(_ATTRIBUTES + bytes(256 - len(_ATTRIBUTES)))
 
 
@@ -269,10 +270,15 @@ def _known_by_name(tokens: list[str], ids: Mapping[str, int], names: Sequence[st
 
 def _refuse_what_changes_text(metadata: Mapping[str, Any]) -> None:
     for key in ("add_bos_token", "add_eos_token"):
-        if metadata.get(PREFIX + key):
+        value = metadata.get(PREFIX + key, False)
+        if not isinstance(value, bool):
+            raise Refused(f"{PREFIX}{key} is {describe(value)}, not true or false")
+        if value:
             raise Refused(f"{PREFIX}{key} is true: bankML adds no such token")
-    suppressed = metadata.get(PREFIX + "suppress_tokens")
-    if suppressed is not None and len(suppressed):
+    suppressed = metadata.get(PREFIX + "suppress_tokens", ())
+    if isinstance(suppressed, str | bytes) or not hasattr(suppressed, "__len__"):
+        raise Refused(f"{PREFIX}suppress_tokens is {describe(suppressed)}, not an array of token ids")
+    if len(suppressed):
         raise Refused(f"{PREFIX}suppress_tokens names tokens: bankML suppresses none")
 
 
@@ -282,5 +288,5 @@ def _refuse_stripping(metadata: Mapping[str, Any], ids: Mapping[str, int]) -> No
     lower = (name.decode(errors="replace") if isinstance(name, bytes) else str(name)).lower()
     if "phi-3" in lower or "phi3" in lower or ("modern-bert" in lower and "[MASK]" in ids):
         raise Refused(
-            f"general.name is {lower!r}: bankML does not strip white space around that model's special tokens"
+            f"general.name is {shown(lower)}: bankML does not strip white space around that model's special tokens"
         )

@@ -21,8 +21,9 @@ from bankml.gate.guard import guard, require_model
 from bankml.gate.identity import FileIdentity
 from bankml.gguf.block_types import BF16, F16, F32, BlockType
 from bankml.gguf.dequantize import dequantize
-from bankml.gguf.header import open_regular, read_header, shown
+from bankml.gguf.header import open_regular, read_header
 from bankml.gguf.quantize import quantize
+from bankml.gguf.values import shown
 from bankml.gguf.writer import TensorSpec, TensorWriter, writing
 from bankml.library.convert import check_finite
 from bankml.library.hugging_face.config import (
@@ -91,13 +92,15 @@ def convert_folder(folder: str, target: str, name: str, progress: Progress | Non
     inputs: list[Input] = []
     config = _document(folder, CONFIG, inputs)
     shape = read_shape(config)
-    entries = [*model_entries(config, shape, name), *_tokenizer(folder, config, shape, inputs)]
-    if os.path.exists(os.path.join(folder, GENERATION)):
-        entries += sampling_entries(_document(folder, GENERATION, inputs))
-    _check_text(target, entries)
     with ExitStack() as stack:
-        shards = _shards(folder, inputs, stack)
-        plan_ = _assign(weights(shape), shards, shape)
+        index: list[Input] = []
+        shards = _shards(folder, index, stack)
+        plan_ = _assign(weights(shape), shards, shape)  # bears out the sizes of config.json before they are used
+        entries = [*model_entries(config, shape, name), *_tokenizer(folder, config, shape, inputs)]
+        if os.path.exists(os.path.join(folder, GENERATION)):
+            entries += sampling_entries(_document(folder, GENERATION, inputs))
+        _check_text(target, entries)
+        inputs += index
         inputs += [shard.hashed(progress) for shard in shards]
         specs = [TensorSpec(weight.name, weight.shape[::-1], _type(weight)) for weight, _, _ in plan_]
         with writing(target, entries, specs) as out:

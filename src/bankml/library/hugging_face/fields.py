@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bankml.errors import Refused
-from bankml.gguf.header import shown
+from bankml.gguf.values import shown
 
 INT32_MAX = 2**31 - 1
 

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, NoReturn
 
 from bankml.errors import FileProblem, Refused
 from bankml.files import problem
-from bankml.gguf.header import shown
+from bankml.gguf.values import shown
 
 MAX_HEADER_BYTES = 4 << 20
 MAX_TENSORS = 1 << 16

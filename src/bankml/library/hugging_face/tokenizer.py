@@ -9,8 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from bankml.errors import Refused
-from bankml.gguf.header import shown
-from bankml.gguf.values import ValueType
+from bankml.gguf.values import ValueType, shown
 from bankml.gguf.writer import encode_array, encode_value
 from bankml.library.hugging_face.config import Entry
 from bankml.library.hugging_face.fields import Document, glimpse

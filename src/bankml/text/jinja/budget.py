@@ -2,9 +2,24 @@
 
 from dataclasses import dataclass
 
+STEP_BYTES = 16
+"""Bytes that an interpreted loop over a string sees in about the time of a step."""
+
+COPIES = 8
+"""How often text may be copied for the price of making it."""
+
+
+LONGEST_MESSAGE = 1000
+
 
 class TemplateError(Exception):
     """The template cannot be rendered with these messages: it says so itself, or it does what cannot be done."""
+
+
+def told(message: str) -> str:
+    """What a template, or its reader, says is wrong, as much of it as people read: some of it may be the template's
+    own text."""
+    return message if len(message) <= LONGEST_MESSAGE else message[: LONGEST_MESSAGE - 3] + "..."
 
 
 @dataclass
@@ -26,3 +41,14 @@ class Budget:
         self.bytes -= size
         if size > self.longest or self.bytes < 0:
             raise TemplateError("the template makes too much text")
+
+
+def joined(parts: list[bytes], budget: Budget) -> bytes:
+    """`parts`, which have been paid for, as one: copying is cheap, but every level of nesting copies again."""
+    budget.text(sum(map(len, parts)) // COPIES if len(parts) > 1 else 0)
+    return b"".join(parts)
+
+
+def probe_budget() -> Budget:
+    """What a rendering may cost that only finds out what kind of template it is: messages of a few words."""
+    return Budget(20_000, 4 << 20)

@@ -21,6 +21,7 @@ from bankml.text.jinja.values import (
     Value,
     as_text,
     compare,
+    fitting,
     is_array,
     is_int,
     is_number,
@@ -197,7 +198,7 @@ def _dictsort(budget: Budget, a: list[Value]) -> Value:
 
 _NUMBER: dict[str, Handler] = {
     "default": counted(default, "default", 2, 3),
-    "abs": lambda budget, a: abs(a[0]),
+    "abs": lambda budget, a: fitting(abs(a[0])),
     "int": lambda budget, a: _whole(a[0]),
     "float": lambda budget, a: float(a[0]),
     "safe": number_text,
@@ -208,7 +209,7 @@ _NUMBER: dict[str, Handler] = {
 
 def _whole(number: float) -> int:
     try:
-        return int(number)
+        return int(fitting(int(number)))
     except (OverflowError, ValueError):
         raise TemplateError(f"{number} has no integer") from None
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from jinja2 import nodes
 
 from bankml.text.jinja.arguments import Handler, argument, expect
-from bankml.text.jinja.budget import Budget, TemplateError
+from bankml.text.jinja.budget import Budget, TemplateError, joined
 from bankml.text.jinja.builtins import handlers_of
 from bankml.text.jinja.functions import functions, loop_variable
 from bankml.text.jinja.general import slice_of
@@ -19,6 +19,7 @@ from bankml.text.jinja.values import (
     Undefined,
     Value,
     as_text,
+    fitting,
     is_array,
     is_int,
     key_of,
@@ -30,6 +31,10 @@ from bankml.text.jinja.values import (
 _FILTER_NAMES = {"count": "length", "d": "default", "e": "escape", "trim": "strip"}
 _TEXT_FILTERS = {"capitalize", "lower", "replace", "strip", "title", "upper", "wordcount"}
 _OPERATORS = {"Add": "+", "Sub": "-", "Mul": "*", "Div": "/", "Mod": "%"}
+
+
+LONGEST_NAME = 64
+"""Bytes; no filter or method has a name of so many."""
 
 
 class _Break(Exception):
@@ -61,12 +66,12 @@ class Interpreter:
     # llama.cpp.
 
     def _body(self, statements: Sequence[nodes.Node], scope: Scope) -> bytes:
-        return b"".join([self._statement(statement, scope) for statement in statements])
+        return joined([self._statement(statement, scope) for statement in statements], self.budget)
 
     def _statement(self, node: nodes.Node, scope: Scope) -> bytes:
         self.budget.step()
         if isinstance(node, nodes.Output):
-            return b"".join([self._output(part, scope) for part in node.nodes])
+            return joined([self._output(part, scope) for part in node.nodes], self.budget)
         if isinstance(node, nodes.If):
             return self._if(node, scope)
         if isinstance(node, nodes.For):
@@ -134,7 +139,7 @@ class Interpreter:
             finished_a_turn = True
         if not finished_a_turn:
             out.append(self._body(node.else_, outer))
-        return b"".join(out)
+        return joined(out, self.budget)
 
     def _passes(self, node: nodes.For, item: Value, scope: Scope) -> bool:
         own = self._copy(scope)
@@ -252,7 +257,7 @@ class Interpreter:
         return not truth(self._value(node.node, scope))
 
     def _neg(self, node: nodes.Neg, scope: Scope) -> Value:
-        return -number(self._value(node.node, scope))
+        return fitting(-number(self._value(node.node, scope)))
 
     def _pos(self, node: nodes.Pos, scope: Scope) -> Value:
         return number(self._value(node.node, scope))
@@ -308,7 +313,7 @@ class Interpreter:
         if isinstance(holder, dict):
             value = holder.get(key, missing)
             if isinstance(value, Undefined) and isinstance(key, bytes):
-                method = self._method(key.decode("utf-8", "replace"), holder)
+                method = self._method_by(key, holder)
                 return value if method is None else method
             return value
         if isinstance(holder, bytes | list | tuple) and is_int(key):
@@ -318,8 +323,11 @@ class Interpreter:
             return holder[at : at + 1] if isinstance(holder, bytes) else holder[at]
         if not isinstance(key, bytes):
             raise TemplateError(f"Cannot access a property of {type_name(holder)} by {type_name(key)}")
-        method = self._method(key.decode("utf-8", "replace"), holder)
+        method = self._method_by(key, holder)
         return missing if method is None else method
+
+    def _method_by(self, key: bytes, holder: Value) -> Function | None:
+        return self._method(key[:LONGEST_NAME].decode("utf-8", "replace"), holder)
 
     def _method(self, name: str, holder: Value) -> Function | None:
         """The filter or method `name` bound to `holder`, if its type has it."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from bankml.text.jinja.arguments import MOST, Handler, argument, counted, expect, string
-from bankml.text.jinja.budget import Budget, TemplateError
+from bankml.text.jinja.budget import STEP_BYTES, Budget, TemplateError
 from bankml.text.jinja.general import length, not_implemented, same, slice_of, tojson
 from bankml.text.jinja.values import Undefined, Value, as_text, is_int, truth
 
@@ -17,7 +17,10 @@ def _changed(change: Callable[[bytes], bytes]) -> Handler:
     return handler
 
 
-def _title(text: bytes) -> bytes:
+def _title(budget: Budget, a: list[Value]) -> Value:
+    text = string(a[0])
+    budget.text(len(text))
+    budget.step(len(text) // STEP_BYTES)
     previous_is_space, out = True, bytearray(text.lower())
     for at, byte in enumerate(out):
         space = byte in b" \t\n\v\f\r"
@@ -32,9 +35,24 @@ def _strip(left: bool, right: bool) -> Handler:
         text = string(a[0])
         budget.text(len(text))
         given = argument(a, "chars", 1)
-        chars = None if isinstance(given, Undefined) else as_text(given, budget)
+        chars = None if isinstance(given, Undefined) else _different(as_text(given, budget), budget)
         text = text.lstrip(chars) if left else text
         return text.rstrip(chars) if right else text
+
+    return handler
+
+
+def _different(text: bytes, budget: Budget) -> bytes:
+    """The bytes in `text`, each once: for every byte that is stripped all of them are looked at."""
+    budget.text(len(text))
+    return bytes(set(text))
+
+
+def _begins(method: Callable[[bytes, bytes], bool]) -> Handler:
+    def handler(budget: Budget, a: list[Value]) -> Value:
+        text, part = string(a[0]), string(a[1])
+        budget.text(len(part))
+        return method(text, part)
 
     return handler
 
@@ -47,7 +65,7 @@ def _split(from_right: bool) -> Handler:
             raise TemplateError("empty separator")
         budget.text(2 * len(text))
         budget.step(text.count(separator))
-        most = max(most, -1)
+        most = min(max(most, -1), len(text))
         return text.rsplit(separator, most) if from_right else text.split(separator, most)
 
     return handler
@@ -64,8 +82,9 @@ def _replace(budget: Budget, a: list[Value]) -> Value:
 
 
 def _format(budget: Budget, a: list[Value]) -> Value:
-    parts = string(a[0]).split(b"{}")
-    budget.text(len(a[0]))
+    budget.text(len(string(a[0])))
+    budget.step(a[0].count(b"{}"))
+    parts = a[0].split(b"{}")
     if any(b"{" in part for part in parts):
         raise TemplateError("format() only supports simple '{}' placeholders")
     if len(parts) > len(a):
@@ -83,7 +102,8 @@ def _string_int(budget: Budget, a: list[Value]) -> Value:
     base = 10 if isinstance(given, Undefined) else expect(given, int, "an integer")
     if base != 0 and not 2 <= base <= 36:
         raise TemplateError("int() base must be 0 or between 2 and 36")
-    number = _leading_int(string(a[0]), base)
+    budget.text(len(string(a[0])))
+    number = _leading_int(a[0], base)
     if number is not None and -(2**31) <= number < 2**31:
         return number
     return 0 if isinstance(default, Undefined) else expect(default, int, "an integer")
@@ -124,13 +144,13 @@ def _indent(budget: Budget, a: list[Value]) -> Value:
         budget.text(max(width, 0))
         width = b" " * width
     margin = width if isinstance(width, bytes) else b"    "
+    budget.text(len(text))
+    budget.step(text.count(b"\n") + 1)
     lines = text.split(b"\n")
     ends_line = lines[-1] == b""
     if ends_line:
         lines.pop()
-    budget.step(len(lines))
-    budget.text(len(text) + (len(lines) + 1) * (len(margin) + 1))
-    out = b""
+    budget.text((len(lines) + 1) * (len(margin) + 1))
     pieces: list[bytes] = []
     started = False
     for line in lines:
@@ -153,11 +173,11 @@ STRING: dict[str, Handler] = {
     "strip": _strip(True, True),
     "rstrip": _strip(False, True),
     "lstrip": _strip(True, False),
-    "title": _changed(_title),
+    "title": _title,
     "capitalize": _changed(bytes.capitalize),
     "length": length,
-    "startswith": counted(lambda budget, a: string(a[0]).startswith(string(a[1])), "startswith", 2, MOST),
-    "endswith": counted(lambda budget, a: string(a[0]).endswith(string(a[1])), "endswith", 2, MOST),
+    "startswith": counted(_begins(bytes.startswith), "startswith", 2, MOST),
+    "endswith": counted(_begins(bytes.endswith), "endswith", 2, MOST),
     "split": counted(_split(False), "split", 1, 3),
     "rsplit": counted(_split(True), "rsplit", 1, 3),
     "replace": counted(_replace, "replace", 3, MOST),

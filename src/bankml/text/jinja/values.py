@@ -43,6 +43,13 @@ def is_int(value: Value) -> bool:
     return type(value) is int
 
 
+def fitting(value: int | float) -> int | float:
+    """A number that was computed; integers have 64 bits."""
+    if is_int(value) and not -(2**63) <= value < 2**63:
+        raise TemplateError(f"{float(value):g} is too large for an integer")
+    return value
+
+
 def is_number(value: Value) -> bool:
     return type(value) in (int, float)
 
@@ -152,6 +159,10 @@ _ESCAPES = {c: f"\\u{c:04x}" for c in range(0x20)} | {0x22: '\\"', 0x5C: "\\\\"}
 _ESCAPES |= {ord(c): "\\" + letter for c, letter in zip("\b\f\n\r\t", "bfnrt", strict=True)}
 
 
+_ASCII_AS_IS = bytes(c for c in range(0x20, 0x80) if c not in b'"\\')
+_AS_IS = _ASCII_AS_IS + bytes(range(0x80, 0x100))
+
+
 @dataclass(frozen=True)
 class JsonStyle:
     """`indent` in spaces, or below 0 for one line."""
@@ -179,7 +190,7 @@ class _JsonWriter:
     def value(self, value: Value, level: int) -> None:
         self.budget.step()
         if isinstance(value, bytes):
-            self.put(_json_string(value, self.style.ascii_only))
+            self.put(self.string(value))
         elif isinstance(value, bool):
             self.put(b"true" if value else b"false")
         elif isinstance(value, int):
@@ -194,7 +205,12 @@ class _JsonWriter:
             self.put(b"null")
 
     def key(self, key: Value) -> bytes:
-        return _json_string(as_text(key, self.budget), self.style.ascii_only) + self.style.key_separator
+        return self.string(as_text(key, self.budget)) + self.style.key_separator
+
+    def string(self, text: bytes) -> bytes:
+        escaped = text.translate(None, _ASCII_AS_IS if self.style.ascii_only else _AS_IS)
+        self.budget.text(len(text) + 5 * len(escaped))  # \u and four digits for each, at most
+        return _json_string(text, self.style.ascii_only)
 
     def items(self, items: list[tuple[bytes, Value]], brackets: bytes, level: int) -> None:
         """Each item behind its key, or behind nothing in an array."""
