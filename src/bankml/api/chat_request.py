@@ -39,7 +39,6 @@ FLAGS = (
     "return_tokens",
     "parse_tool_calls",
     "echo",
-    "grammar_lazy",
     "reasoning_control",
 )
 COUNTS = {"sse_ping_interval": -1, "n_keep": -1, "n_discard": 0, "reasoning_budget_tokens": -1}
