@@ -136,7 +136,9 @@ def test_a_schema_that_is_no_object_is_refused_in_the_words_of_its_field(schema)
 THINKING = {"chat_template_kwargs": {"enable_thinking": True}}
 
 
-@pytest.mark.parametrize("fields", [{"reasoning_format": "none"}, THINKING])
+@pytest.mark.parametrize(
+    "fields", [{"reasoning_format": "none"}, THINKING, {"chat_template_kwargs": {"enable_thinking": None}}]
+)
 def test_a_thought_that_would_be_told_in_another_way_is_refused(fields):
     with pytest.raises(RequestError, match="thinking is switched off on this server"):
         held("think", **fields)

@@ -65,6 +65,8 @@ def test_an_answer_of_nothing_but_an_unfinished_character_is_shown():
     assert [alone.push(b"\xe6"), alone.push(b"\x97"), alone.finish()] == ["", "", "\ufffd"]
     assert [behind.push(b"a"), behind.push(b"\xe6"), behind.finish()] == ["a", "", ""]
     assert [begun.push(b"\xe6"), begun.finish()] == ["", ""]
+    stopped = TextStream([" "], chat=True)
+    assert [stopped.push(b"\xe6"), stopped.push(b" a"), stopped.stopped] == ["", "\ufffd", True]
 
 
 @given(st.lists(st.sampled_from([b"a", b"-", b"\xc3", b"\xa9", b"\xf0\x9f"]), max_size=9))

@@ -51,13 +51,15 @@ def constraint(body: Mapping[str, Any], template: ChatTemplate) -> Constraint | 
 def _refuse_thoughts(body: Mapping[str, Any], template: ChatTemplate, held_to_schema: bool) -> None:
     """Refuses what would have llama-server tell a thought in another way than as the beginning of the content: told
     apart where thinking is on, told with the prompt's end where no thoughts are looked for."""
-    plain, on = body.get("reasoning_format") == "none", bool(body.get("chat_template_kwargs"))
+    given, plain = body.get("chat_template_kwargs"), body.get("reasoning_format") == "none"
+    # To a template that asks whether it is false, null and 0 are as good as true.
+    on = bool(given) and conversation(body).template_arguments.get("enable_thinking", False) is not False
     if not (plain or on) or not template.reasoning.end.strip():
         return
     if plain:
         raise RequestError(f"Field 'reasoning_format': {OFF} (got \"none\")")
-    if not held_to_schema and conversation(body).enable_thinking:
-        raise RequestError(f"Field 'chat_template_kwargs.enable_thinking': {OFF} (got true)")
+    if not held_to_schema:
+        raise RequestError(f"Field 'chat_template_kwargs': {OFF}, but enable_thinking is not false")
 
 
 def completion_constraint(body: Mapping[str, Any]) -> Constraint | None:

@@ -65,7 +65,7 @@ class TextStream:
             del self._held[at:]
         elif any(_may_be_forming(self._held, stop) for _, stop in self._stops):
             return ""
-        return self._release()
+        return self._release(last=self.stopped)
 
     def finish(self) -> str:
         """What is held when generation ends otherwise: the beginning of a stop string, an incomplete character."""
