@@ -76,6 +76,7 @@ def test_every_form_of_a_prompt(prompt):
         ({"prompt": [10**30]}, '"prompt" elements must be a string'),
         ({"prompt": {"prompt_string": "A:", "multimodal_data": []}}, "Multimodal data provided"),
         ({"prompt": {"prompt_string": "A:", "multimodal_data": None}}, "Multimodal data provided"),
+        ({"stream_options": {"include_usage": 1}}, "Field 'stream_options.include_usage'"),
         ({"preserved_tokens": ["<|end|>"]}, "Field 'preserved_tokens'"),
         ({"grammar_triggers": [1]}, "Field 'grammar_triggers'"),
         ({"reasoning_budget_start_tag": "<think>"}, "Field 'reasoning_budget_start_tag'"),

@@ -88,13 +88,17 @@ def chat_request(body: Mapping[str, Any]) -> ChatRequest:
         body=body,
         model=fields.string(body, "model"),
         stream=fields.boolean(body, "stream", False),
-        include_usage=fields.boolean(
-            fields.mapping(body, "stream_options"), "include_usage", False, "stream_options.include_usage"
-        ),
+        include_usage=include_usage(body),
         max_tokens=fields.integer(body, MAX_TOKENS_FIELDS, UNLIMITED, UNLIMITED, fields.INT32_MAX),
         stop=stop_strings(body),
         cache_prompt=fields.boolean(body, "cache_prompt", True),
     )
+
+
+def include_usage(body: Mapping[str, Any]) -> bool:
+    """`stream_options.include_usage`: whether a stream's counts are to come in a chunk of their own."""
+    options = fields.mapping(body, "stream_options")
+    return fields.boolean(options, "include_usage", False, "stream_options.include_usage")
 
 
 def refuse_unplayed(body: Mapping[str, Any], table: Unplayed, path: str = "") -> None:

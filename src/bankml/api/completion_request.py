@@ -10,6 +10,7 @@ from bankml.api.chat_request import (
     REFUSED,
     Unplayed,
     check_unused,
+    include_usage,
     refuse_unplayed,
     stop_strings,
 )
@@ -65,6 +66,7 @@ def completion_request(body: Mapping[str, Any]) -> CompletionRequest:
     """The request in `body`, an object already."""
     refuse_unplayed(body, UNPLAYED)
     check_unused(body)
+    include_usage(body)  # which has no effect on this route
     fields.integer(body, ("n_cmpl", "n"), 1, 1, 1)
     fields.string(body, "grammar")
     if "prompt" not in body:

@@ -36,7 +36,7 @@ class Constraint:
 def constraint(body: Mapping[str, Any], template: ChatTemplate) -> Constraint | None:
     """What the body of a chat request asks for; None: any answer will do. Raises RequestError, in llama-server's
     words where it has some."""
-    schema, grammar = _one_of(wanted_schema(body), body)
+    schema, grammar = schema_or_grammar(body)
     _refuse_thoughts(body, template, held_to_schema=schema is not None)
     if schema is None:
         return Constraint(grammar) if grammar else None
@@ -77,6 +77,12 @@ def _schema_grammar(schema: object) -> str:
         return json_schema_to_grammar(schema)
     except RequestError as error:
         raise RequestError(f"Field 'json_schema': \"json_schema\": {error}") from None
+
+
+def schema_or_grammar(body: Mapping[str, Any]) -> tuple[object, str]:
+    """The schema (None without one) or the grammar ("" without one) that the body of a chat request has. Raises
+    RequestError for both."""
+    return _one_of(wanted_schema(body), body)
 
 
 def _one_of(schema: object, body: Mapping[str, Any]) -> tuple[object, str]:
