@@ -103,6 +103,11 @@ def test_tokenize(get, body, tokens):
         ("/detokenize", {"tokens": [1, N_VOCAB]}, f"Field 'tokens[1]': token ids are from 0 to 256, but got {N_VOCAB}"),
         ("/apply-template", {"messages": 5}, "Expected 'messages' to be an array"),
         ("/apply-template", {}, "'messages' is required"),
+        (
+            "/apply-template",
+            {"messages": [{"role": "user", "content": "A"}], "json_schema": {}, "grammar": 'root ::= "x"'},
+            "Cannot use both json_schema and grammar",
+        ),
     ],
 )
 def test_what_they_refuse(get, path, body, message):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from bankml.api.chat_request import MAX_TOKENS_FIELDS, REFUSED
+from bankml.api.chat_request import COUNTS, FLAGS, MAX_TOKENS_FIELDS, REFUSED
 from bankml.api.json_in import MAX_DEPTH, read_json
 from bankml.api.json_out import written
 from bankml.errors import RequestError
@@ -126,6 +126,16 @@ def test_refused_fields_pass_when_they_change_nothing(field, value):
 def test_refused_fields_are_named(field):
     reply = ask(toy_application(), body=user("Hi", **{field: 12345}))
     assert reply.status == 400 and reply.error["message"].startswith(f"Field '{field}': ")
+
+
+@pytest.mark.parametrize("path", [CHAT, "/completion"])
+@pytest.mark.parametrize(
+    ("field", "value"), [*((flag, 1) for flag in FLAGS), *((name, least - 1) for name, least in COUNTS.items())]
+)
+def test_fields_without_a_use_hold_what_they_are_for(path, field, value):
+    reply = ask(toy_application(), path, user("A:", prompt="A:", max_tokens=2, **{field: value}))
+    assert reply.status == 400 and reply.error["message"].startswith(f"Field '{field}': ")
+    assert ask(toy_application(), path, user("A:", prompt="A:", max_tokens=2, **{field: None})).status == 200
 
 
 def test_the_model_by_each_of_its_names():

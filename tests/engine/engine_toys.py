@@ -96,7 +96,7 @@ class GreedySampler:
 class ToyPieces:
     """The text room's TextStream, written plainly: keeps all text, releases what no stop string can still change."""
 
-    def __init__(self, stops=(), chat=True):
+    def __init__(self, stops=(), chat=False, begun=False):
         self._chat = chat
         self._stops = [s for s in stops]
         self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode

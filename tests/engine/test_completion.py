@@ -11,7 +11,7 @@ from tests.engine.engine_toys import END, ByteVocabulary, GreedySampler, ToyMode
 
 def run(job, model, slot=None, sampler=None, stops=(), **more):
     engine = Engine(model, ByteVocabulary(), Slot() if slot is None else slot)
-    return list(complete(job, engine, sampler or GreedySampler(), ToyPieces(stops), **more))
+    return list(complete(job, engine, sampler or GreedySampler(), ToyPieces(stops, chat=True), **more))
 
 
 def text_of(steps):

@@ -125,6 +125,31 @@ def test_a_grammar_of_the_request_s_own_stands_alone():
     assert held("think", grammar="") is None
 
 
+@pytest.mark.parametrize("schema", [1, "{}", True, [], [{"type": "null"}]])
+def test_a_schema_that_is_no_object_is_refused_in_the_words_of_its_field(schema):
+    with pytest.raises(RequestError, match=r"^Field 'json_schema': \"json_schema\": JSON schema conversion failed:\n"):
+        held("plain", json_schema=schema)
+    with pytest.raises(RequestError, match=r"^Unable to generate parser for this template"):
+        held("plain", response_format={"type": "json_object", "schema": schema})
+
+
+THINKING = {"chat_template_kwargs": {"enable_thinking": True}}
+
+
+@pytest.mark.parametrize(
+    "fields", [{"reasoning_format": "none"}, THINKING, {"chat_template_kwargs": {"enable_thinking": None}}]
+)
+def test_a_thought_that_would_be_told_in_another_way_is_refused(fields):
+    with pytest.raises(RequestError, match="thinking is switched off on this server"):
+        held("think", **fields)
+    assert held("plain", **fields) is None
+
+
+def test_thinking_before_a_value_is_played():
+    assert held("think", **THINKING, json_schema={}).shape is not None
+    assert held("think", chat_template_kwargs={"enable_thinking": False}) is None
+
+
 @pytest.mark.parametrize(
     "source", ["<|channel|>", "<tool_call> <function= <parameter=", "[SYSTEM_PROMPT][TOOL_CALLS][ARGS]"]
 )

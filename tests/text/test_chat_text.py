@@ -56,7 +56,17 @@ def test_the_rule_read_byte_by_byte(data):
 def test_any_split_into_tokens_gives_the_same_text(pieces):
     stream = TextStream(chat=True)
     text = "".join(map(stream.push, pieces)) + stream.finish()
-    assert text == chat_text(b"".join(pieces))
+    data = b"".join(pieces)
+    assert text == (chat_text(data) or data.decode("utf-8", "replace"))
+
+
+def test_an_answer_of_nothing_but_an_unfinished_character_is_shown():
+    alone, behind, begun = TextStream(chat=True), TextStream(chat=True), TextStream(chat=True, begun=True)
+    assert [alone.push(b"\xe6"), alone.push(b"\x97"), alone.finish()] == ["", "", "\ufffd"]
+    assert [behind.push(b"a"), behind.push(b"\xe6"), behind.finish()] == ["a", "", ""]
+    assert [begun.push(b"\xe6"), begun.finish()] == ["", ""]
+    stopped = TextStream([" "], chat=True)
+    assert [stopped.push(b"\xe6"), stopped.push(b" a"), stopped.stopped] == ["", "\ufffd", True]
 
 
 @given(st.lists(st.sampled_from([b"a", b"-", b"\xc3", b"\xa9", b"\xf0\x9f"]), max_size=9))

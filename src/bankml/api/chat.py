@@ -64,7 +64,7 @@ def chat_generation(chat: ChatRequest, resident: Resident) -> Generation:
     """What `chat` asks the resident model for. Raises RequestError for messages, samplers, schemas that cannot be."""
     prompt = resident.prompt(chat.body)
     job = Job(resident.tokens.encode(prompt.text), chat.max_tokens, chat.cache_prompt)
-    pieces = resident.text_pieces(chat.stop)
+    pieces = resident.text_pieces(chat.stop, chat=True, begun=bool(prompt.prefill))
     sampler, wanted = resident.sampler(chat.body), resident.constraint(chat.body)
     if wanted is None:
         return Generation(job, sampler, pieces, prompt.prefill)

@@ -22,7 +22,7 @@ REFUSED: Unplayed = {
     "functions": (([],), "functions are not supported"),
     "function_call": (("none", "auto"), "functions are not supported"),
     "lora": (([],), "LoRA adapters are not supported"),
-    "reasoning_format": (("none", "auto"), "thinking is switched off on this server"),
+    "reasoning_format": (("none", "auto", "deepseek", "deepseek-legacy"), "thinking is switched off on this server"),
     "n_indent": ((0,), "indentation limits are not supported"),
     "t_max_predict_ms": ((-1, 0), "time limits are not supported"),
     "n_cache_reuse": ((0,), "reuse of shifted chunks of the cache is not supported"),
@@ -31,6 +31,19 @@ REFUSED: Unplayed = {
     "modalities": ((["text"],), "only text is supported"),
 }
 """Known fields that would change the answer: the values that leave it as it is, and why any other is refused."""
+
+FLAGS = (
+    "verbose",
+    "timings_per_token",
+    "return_progress",
+    "return_tokens",
+    "parse_tool_calls",
+    "echo",
+    "reasoning_control",
+)
+COUNTS = {"sse_ping_interval": -1, "n_keep": -1, "n_discard": 0, "reasoning_budget_tokens": -1}
+"""Known fields that no answer depends on here, true or false and whole numbers with the least of each: a value that is
+none is a mistake all the same, and llama-server's 400."""
 
 
 @dataclass(frozen=True)
@@ -68,19 +81,24 @@ def chat_request(body: Mapping[str, Any]) -> ChatRequest:
     """The request in `body`, an object already."""
     _response_format(body)
     refuse_unplayed(body, REFUSED)
+    check_unused(body)
     fields.integer(body, ("n_cmpl", "n"), 1, 1, 1)
     fields.string(body, "grammar")
     return ChatRequest(
         body=body,
         model=fields.string(body, "model"),
         stream=fields.boolean(body, "stream", False),
-        include_usage=fields.boolean(
-            fields.mapping(body, "stream_options"), "include_usage", False, "stream_options.include_usage"
-        ),
+        include_usage=include_usage(body),
         max_tokens=fields.integer(body, MAX_TOKENS_FIELDS, UNLIMITED, UNLIMITED, fields.INT32_MAX),
         stop=stop_strings(body),
         cache_prompt=fields.boolean(body, "cache_prompt", True),
     )
+
+
+def include_usage(body: Mapping[str, Any]) -> bool:
+    """`stream_options.include_usage`: whether a stream's counts are to come in a chunk of their own."""
+    options = fields.mapping(body, "stream_options")
+    return fields.boolean(options, "include_usage", False, "stream_options.include_usage")
 
 
 def refuse_unplayed(body: Mapping[str, Any], table: Unplayed, path: str = "") -> None:
@@ -90,6 +108,14 @@ def refuse_unplayed(body: Mapping[str, Any], table: Unplayed, path: str = "") ->
         value = body.get(name)
         if value is not None and not any(type(value) is type(one) and value == one for one in harmless):
             raise fields.refuse(path + name, f"{why} (got {fields.shown(value)})")
+
+
+def check_unused(body: Mapping[str, Any]) -> None:
+    """Raises RequestError for a field of FLAGS or COUNTS that does not hold what it is for."""
+    for name in FLAGS:
+        fields.boolean(body, name, False)
+    for name, least in COUNTS.items():
+        fields.integer(body, (name,), least, least, fields.INT32_MAX)
 
 
 MOST_STOPS = 1024

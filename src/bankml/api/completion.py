@@ -55,7 +55,7 @@ def completion_generation(asked: CompletionRequest, wanted: Constraint | None, r
     sampler = resident.sampler(asked.body, chat=False)
     if wanted is not None:
         sampler = resident.held(sampler, wanted)
-    return Generation(job, sampler, resident.text_pieces(asked.stop, chat=False))
+    return Generation(job, sampler, resident.text_pieces(asked.stop))
 
 
 class Answer:

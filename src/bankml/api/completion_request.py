@@ -5,7 +5,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from bankml.api import fields
-from bankml.api.chat_request import MAX_TOKENS_FIELDS, REFUSED, Unplayed, refuse_unplayed, stop_strings
+from bankml.api.chat_request import (
+    MAX_TOKENS_FIELDS,
+    REFUSED,
+    Unplayed,
+    check_unused,
+    include_usage,
+    refuse_unplayed,
+    stop_strings,
+)
 from bankml.api.json_in import read_object
 from bankml.engine.completion import UNLIMITED
 from bankml.errors import RequestError
@@ -24,7 +32,10 @@ UNPLAYED: Unplayed = {
         'it is for /v1/chat/completions; here, "json_schema" is the schema itself',
     ),
     "grammar_lazy": ((False,), "grammars that begin to hold at a trigger are not supported"),
+    "grammar_triggers": (([],), "grammars that begin to hold at a trigger are not supported"),
+    "preserved_tokens": (([],), "control tokens have no text in an answer"),
     "generation_prompt": (("",), "a grammar begins with the first token that is drawn"),
+    "reasoning_budget_start_tag": (("",), "limits of a thought's length are not supported"),
     "id_slot": ((-1, 0), "there is one slot, 0"),
 }
 
@@ -54,6 +65,8 @@ def read_completion(data: bytes) -> CompletionRequest:
 def completion_request(body: Mapping[str, Any]) -> CompletionRequest:
     """The request in `body`, an object already."""
     refuse_unplayed(body, UNPLAYED)
+    check_unused(body)
+    include_usage(body)  # which has no effect on this route
     fields.integer(body, ("n_cmpl", "n"), 1, 1, 1)
     fields.string(body, "grammar")
     if "prompt" not in body:
@@ -96,7 +109,7 @@ def _only_prompt(value: object) -> tuple[str | int, ...]:
 
 def _parts(value: object) -> tuple[str | int, ...]:
     if isinstance(value, dict) and "prompt_string" in value:
-        if value.get("multimodal_data") is not None:
+        if "multimodal_data" in value:
             raise RequestError("Multimodal data provided, but model does not support multimodal requests.")
         value = value["prompt_string"]
     if isinstance(value, str):

@@ -7,6 +7,7 @@ from bankml import __version__
 from bankml.api import fields
 from bankml.api.chat_request import chat_request
 from bankml.errors import RequestError
+from bankml.grammar.constraint import schema_or_grammar
 from bankml.library.facts import made_at
 from bankml.library.reference import Reference
 from bankml.library.residency import Library
@@ -101,7 +102,9 @@ def detokenize(resident: Resident, request: Body) -> Json:
 
 def apply_template(resident: Resident, request: Body) -> Json:
     """The prompt that `/v1/chat/completions` would complete for the same body."""
-    return {"prompt": resident.prompt(chat_request(request).body).text}
+    body = chat_request(request).body
+    schema_or_grammar(body)
+    return {"prompt": resident.prompt(body).text}
 
 
 def _token(resident: Resident, value: object, path: str) -> int:

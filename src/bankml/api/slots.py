@@ -39,7 +39,8 @@ def slot_action(folder: SlotFolder | None) -> Handler:
             # llama-server's words; its --slot-save-path is --slot-dir here.
             raise NotSupported("This server does not support slots action. Start it with `--slot-save-path`")
         slot_id = request.path.removeprefix(PREFIX)
-        if re.fullmatch("[0-9]+", slot_id) is None:
+        number = re.fullmatch("0*([0-9]{1,10})", slot_id)
+        if number is None or int(number[1]) > fields.INT32_MAX:
             raise RequestError("Invalid slot ID")
         action = parse_qs(request.query).get("action", [""])[0]
         if action not in ("save", "restore", "erase"):

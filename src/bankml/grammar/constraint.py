@@ -11,6 +11,8 @@ from bankml.grammar.template_grammar import AnswerShape, answer_shape, template_
 from bankml.text.messages import conversation
 from bankml.text.template import ChatTemplate
 
+OFF = "thinking is switched off on this server"
+
 ANY_OBJECT = {"type": "object"}
 """What a schema that says nothing means."""
 
@@ -34,13 +36,30 @@ class Constraint:
 def constraint(body: Mapping[str, Any], template: ChatTemplate) -> Constraint | None:
     """What the body of a chat request asks for; None: any answer will do. Raises RequestError, in llama-server's
     words where it has some."""
-    schema, grammar = _one_of(wanted_schema(body), body)
+    schema, grammar = schema_or_grammar(body)
+    _refuse_thoughts(body, template, held_to_schema=schema is not None)
     if schema is None:
         return Constraint(grammar) if grammar else None
+    if schema is body.get("json_schema") and not isinstance(schema, dict):
+        _schema_grammar(schema)  # which refuses it, in the words that llama-server has for this field
     asked = conversation(body)
     opening = template.generation_prompt(asked)
     shape = answer_shape(template.source, template.reasoning, opening)
     return Constraint(template_grammar(shape, schema), template.opening(asked), shape, of_schema=True)
+
+
+def _refuse_thoughts(body: Mapping[str, Any], template: ChatTemplate, held_to_schema: bool) -> None:
+    """Refuses what would have llama-server tell a thought in another way than as the beginning of the content: told
+    apart where thinking is on, told with the prompt's end where no thoughts are looked for."""
+    given, plain = body.get("chat_template_kwargs"), body.get("reasoning_format") == "none"
+    # To a template that asks whether it is false, null and 0 are as good as true.
+    on = bool(given) and conversation(body).template_arguments.get("enable_thinking", False) is not False
+    if not (plain or on) or not template.reasoning.end.strip():
+        return
+    if plain:
+        raise RequestError(f"Field 'reasoning_format': {OFF} (got \"none\")")
+    if not held_to_schema:
+        raise RequestError(f"Field 'chat_template_kwargs': {OFF}, but enable_thinking is not false")
 
 
 def completion_constraint(body: Mapping[str, Any]) -> Constraint | None:
@@ -49,10 +68,21 @@ def completion_constraint(body: Mapping[str, Any]) -> Constraint | None:
     schema, grammar = _one_of(body.get("json_schema"), body)
     if schema is None:
         return Constraint(grammar) if grammar else None
+    return Constraint(_schema_grammar(ANY_OBJECT if schema == {} else schema), of_schema=True)
+
+
+def _schema_grammar(schema: object) -> str:
+    """The grammar of the field `json_schema` alone, without what a chat template puts around a value."""
     try:
-        return Constraint(json_schema_to_grammar(ANY_OBJECT if schema == {} else schema), of_schema=True)
+        return json_schema_to_grammar(schema)
     except RequestError as error:
         raise RequestError(f"Field 'json_schema': \"json_schema\": {error}") from None
+
+
+def schema_or_grammar(body: Mapping[str, Any]) -> tuple[object, str]:
+    """The schema (None without one) or the grammar ("" without one) that the body of a chat request has. Raises
+    RequestError for both."""
+    return _one_of(wanted_schema(body), body)
 
 
 def _one_of(schema: object, body: Mapping[str, Any]) -> tuple[object, str]:

@@ -88,7 +88,7 @@ def _load(
         eos=tokenizer.eos_text,
         prompt=lambda body: template.prompt(conversation(body)),
         sampler=lambda body, chat=True: Sampler(from_request(body, defaults, lexicon, chat=chat), lexicon),
-        text_pieces=lambda stop_strings, chat=True: TextStream(stop_strings, chat),
+        text_pieces=TextStream,
         sampling_defaults=as_props(defaults),
         engine=Engine(model, tokenizer, prompt_cache=prompt_cache(limit, model.n_ctx)),
         constraint=lambda body: constraint(body, template),

@@ -39,10 +39,11 @@ class Sampling(Protocol):
 class Pieces(Protocol):
     """Makes the text of one answer, with the strings that end it.
 
-    `chat`: bytes that are no UTF-8 shown as llama-server shows them in a chat, or as it does on /completion.
+    `chat`: bytes that are no UTF-8 shown as llama-server shows them in a chat, or as it does on /completion. `begun`:
+    the conversation brought along what the answer begins with.
     """
 
-    def __call__(self, stop_strings: Sequence[str], chat: bool = True) -> TextPieces: ...
+    def __call__(self, stop_strings: Sequence[str], chat: bool = False, begun: bool = False) -> TextPieces: ...
 
 
 class Tokens(Vocabulary, Protocol):

@@ -18,14 +18,16 @@ class TextStream:
     per token (logprobs): one is due after each push that leaves `whole` true, with the bytes that this push `released`.
 
     `chat` says how bytes that are no UTF-8 are shown: as llama-server shows them in a chat (`chat_text`) or as it shows
-    them elsewhere, each maximal part of a character as U+FFFD.
+    them elsewhere, each maximal part of a character as U+FFFD. A chat's answer that is nothing but an unfinished
+    character is shown as elsewhere too, unless it is `begun`: has text in front that the conversation brought along.
     """
 
-    def __init__(self, stop_strings: Sequence[str] = (), chat: bool = False) -> None:
+    def __init__(self, stop_strings: Sequence[str] = (), chat: bool = False, begun: bool = False) -> None:
         if not all(stop_strings):
             raise RequestError("a stop string must not be empty")
         self._stops = [(stop, stop.encode("utf-8", "replace")) for stop in stop_strings]
         self._shown = chat_text if chat else _plain_text
+        self._begun = begun
         self._held = bytearray()
         self._released: list[str] = []
         self.stop_word: str | None = None
@@ -63,15 +65,17 @@ class TextStream:
             del self._held[at:]
         elif any(_may_be_forming(self._held, stop) for _, stop in self._stops):
             return ""
-        return self._release()
+        return self._release(last=self.stopped)
 
     def finish(self) -> str:
         """What is held when generation ends otherwise: the beginning of a stop string, an incomplete character."""
-        return self._release()
+        return self._release(last=True)
 
-    def _release(self) -> str:
+    def _release(self, last: bool = False) -> str:
         self.released = bytes(self._held)
         text = self._shown(self.released)
+        if last and not text and not self._begun and not any(self._released):
+            text = _plain_text(self.released)
         self._held.clear()
         self._released.append(text)
         return text

@@ -110,7 +110,7 @@ def _raw(call: Call, asked: Generate, resident: Resident) -> Generation:
     body = with_parameters(call.reference.layer, call.asked.fields)
     wanted = chat_request(body)
     job = Job(resident.tokens.encode(asked.prompt), wanted.max_tokens)
-    pieces = resident.text_pieces(wanted.stop, chat=False)
+    pieces = resident.text_pieces(wanted.stop)
     return limited(Generation(job, resident.sampler(body), pieces), min(call.n_ctx, resident.n_ctx))
 
 
