@@ -143,7 +143,7 @@ def write_tokenizer(folder, metadata):
         "model": {
             "type": "BPE",
             "unk_token": None,
-            "vocab": {token: i for i, token in enumerate(tokens) if types[i] == 1},
+            "vocab": {token: i for i, token in enumerate(tokens) if types[i] in (1, 3, 4)},
             "merges": [merge.decode().split(" ") for merge in metadata["tokenizer.ggml.merges"]],
         },
     }

@@ -71,7 +71,8 @@ def test_the_same_bits_and_the_same_answer(made, tmp_path, model, shards):
     inputs = convert_folder(str(source), str(target), model.name, done.append)
     # Qwen3's graph needs none of the three; the tests' models say them all the same.
     extra = {"qwen3.rope.dimension_count", "qwen3.vocab_size"} if model is QWEN3 else set()
-    same(original, target, {"general.type", "general.file_type", "general.quantization_version"} | extra)
+    general = {"general.type", "general.file_type", "general.quantization_version"}
+    same(original, target, general | {"tokenizer.ggml.add_eos_token"} | extra)
     assert os.listdir(tmp_path) == ["out.gguf"]
     assert answer(original, "the thing") == answer(target, "the thing") != answer(target, "another")
     index = ["model.safetensors.index.json"] if shards > 1 else []
@@ -97,7 +98,7 @@ def rewrite(folder, change):
 def edit(folder, file, *path_and_value):
     """Sets the value at a path of keys in one of the folder's JSON files; None takes the key out."""
     *path, last, value = path_and_value
-    document = json.loads((folder / file).read_text())
+    document = json.loads((folder / file).read_text()) if (folder / file).exists() else {}
     at = document
     for key in path:
         at = at[key]
@@ -157,7 +158,7 @@ def test_what_the_folder_may_say_in_other_ways(folder, tmp_path):
     tokenizer["model"]["merges"] = [" ".join(pair) for pair in tokenizer["model"]["merges"]]
     tokenizer["added_tokens"].append({"id": tokenizer["model"]["vocab"]["it"], "content": "it", "special": False})
     (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
-    again = {str(one["id"]): {"content": one["content"]} for one in tokenizer["added_tokens"]}
+    again = {str(one["id"]): {**one, "single_word": None} for one in tokenizer["added_tokens"]}
     edit(folder, "tokenizer_config.json", "added_tokens_decoder", again)
     edit(folder, "tokenizer_config.json", "chat_template", None)
     (folder / "chat_template.jinja").write_text("{{ messages[0].content }}")
@@ -208,6 +209,23 @@ REFUSED = [
     ("config.json", "rope_parameters", {"full_attention": {"rope_type": "yarn"}}, "full_attention is an object: not"),
     ("config.json", "rope_parameters", {"rope_type": "llama3"}, "rope_parameters is of the type 'llama3'"),
     ("config.json", "rope_scaling", [], "rope_scaling is a list, not an object"),
+    (
+        "config.json",
+        "rope_scaling",
+        {"rope_type": "yarn", "type": "linear"},
+        "of the type 'yarn' and of the type 'linear'",
+    ),
+    (
+        "config.json",
+        "rope_scaling",
+        {"rope_type": "llama3", "low_freq_factor": 1.0},
+        "is of the type 'llama3': only yarn",
+    ),
+    ("config.json", "is_causal", False, "is_causal is false: not played"),
+    ("config.json", "num_local_experts", 8, "num_local_experts is 8: not played"),
+    ("config.json", "n_heads", 2, "n_heads is 2: not played"),
+    ("config.json", "dense_intermediate_size", 64, "dense_intermediate_size is 64: not played"),
+    ("config.json", "global_rope_theta", 5.0, "global_rope_theta is 5.0: not played"),
     ("config.json", "num_hidden_layers", 0, "num_hidden_layers is 0, not a whole number from 1"),
     ("config.json", "num_hidden_layers", 1 << 40, "num_hidden_layers is "),
     ("config.json", "num_hidden_layers", 1, r"tensor 'model\.layers\.1\..* is not part of the"),
@@ -235,17 +253,28 @@ REFUSED = [
         "tokenizer.json",
         "added_tokens",
         [{"id": 5, "content": "xy"}],
-        "gives 'xy' the number 5, which",
+        r"added_tokens\[0\]: id is 5, where 'xy' is token 301",
     ),
     ("tokenizer.json", "added_tokens", [{"id": "0", "content": "x"}], r"added_tokens\[0\]: id is '0'"),
     ("tokenizer.json", "added_tokens", ["x"], r"added_tokens\[0\]: content is missing"),
-    ("tokenizer.json", "added_tokens", [{"id": 9, "content": "x", "lstrip": True}], "lstrip is true"),
+    ("tokenizer.json", "added_tokens", [{"id": 301, "content": "xy", "lstrip": True}], "lstrip is true"),
     ("tokenizer_config.json", "add_bos_token", True, "add_bos_token is true"),
     ("tokenizer_config.json", "chat_template", None, "chat_template is no text"),
     ("tokenizer_config.json", "chat_template", "{% for %}", "chat template"),
     ("tokenizer_config.json", "eos_token", None, "eos_token_id is missing"),
     ("tokenizer_config.json", "added_tokens_decoder", {"0": {"content": "x"}}, "added_tokens_decoder has 'x' at '0'"),
     ("tokenizer_config.json", "added_tokens_decoder", [], "added_tokens_decoder is a list, not an object"),
+    ("tokenizer_config.json", "added_tokens_decoder", {}, "leaves out '<|endoftext|>', which tokenizer.json has"),
+    ("tokenizer_config.json", "eos_token", "e", "eos_token names 'e', which is no special token of tokenizer.json"),
+    ("tokenizer_config.json", "mask_token", "<new>", "mask_token names '<new>', which is no special token"),
+    ("tokenizer_config.json", "additional_special_tokens", ["e"], "additional_special_tokens names 'e', which"),
+    ("tokenizer_config.json", "extra_special_tokens", {"x_token": "e"}, "extra_special_tokens names 'e', which"),
+    ("tokenizer_config.json", "additional_special_tokens", 3, "additional_special_tokens is 3, not a list"),
+    ("special_tokens_map.json", "bos_token", {"content": "e"}, "map.json: bos_token names 'e', which is no special"),
+    ("added_tokens.json", "<new>", 301, "added_tokens.json: '<new>' is 301: not so in tokenizer.json"),
+    ("generation_config.json", "mirostat", 3, "general.sampling.mirostat must be 0, 1 or 2"),
+    ("generation_config.json", "sequence", ["top_k"], "sequence is a list, not a text"),
+    ("modules.json", "x", {}, "has modules.json: a model for embeddings"),
 ]
 
 
@@ -298,10 +327,43 @@ def test_weights_that_are_refused(folder, tmp_path, says):
     assert os.listdir(tmp_path) == ["folder"]
 
 
+@pytest.mark.parametrize(
+    ("tokens", "says"),
+    [
+        (["xy", "xy"], r"added_tokens\[1\]: content is 'xy' once more"),
+        (["é"], r"content is 'é', which stands for other bytes once it is read"),
+    ],
+)
+def test_added_tokens_that_would_not_be_what_they_say(folder, tmp_path, tokens, says):
+    vocab = json.loads((folder / "tokenizer.json").read_text())["model"]["vocab"]
+    added = [{"id": vocab.get(text, len(vocab)), "content": text} for text in tokens]
+    vocab |= {text: len(vocab) for text in tokens if text not in vocab}
+    edit(folder, "tokenizer.json", "added_tokens", added)
+    edit(folder, "config.json", "vocab_size", len(vocab))
+    with pytest.raises(Refused, match=says):
+        converted(folder, tmp_path)
+
+
+def test_special_tokens_that_are_said_again(folder, tmp_path):
+    """Files of older versions that say the same as tokenizer.json change nothing; the two are inputs."""
+    before = read_header(converted(folder, tmp_path)).metadata
+    edit(folder, "special_tokens_map.json", "bos_token", "<|endoftext|>")
+    edit(folder, "added_tokens.json", "<|im_end|>", 2)
+    inputs = convert_folder(str(folder), str(tmp_path / "again.gguf"), "model")
+    assert {"special_tokens_map.json", "added_tokens.json"} <= {one.path for one in inputs}
+    after = read_header(tmp_path / "again.gguf").metadata
+    assert before.keys() == after.keys()
+    assert list(before["tokenizer.ggml.token_type"]) == list(after["tokenizer.ggml.token_type"])
+
+
 def test_embeddings_that_are_tied_or_not(made, tmp_path):
-    """Tied, with the copy that some files have: the copy goes. Not tied, and no head: refused."""
+    """Tied, and another head: refused; with the copy that some files have: it goes. Not tied, and no head: refused."""
     folder = shutil.copytree(made / f"{QWEN3.name}-1", tmp_path / "folder")
     edit(folder, "config.json", "tie_word_embeddings", True)
+    with pytest.raises(Refused, match=r"'lm_head\.weight' is not 'model\.embed_tokens\.weight', though tie_word"):
+        converted(folder, tmp_path)
+    assert os.listdir(tmp_path) == ["folder"]
+    rewrite(folder, lambda it: it.update({"lm_head.weight": it["model.embed_tokens.weight"]}))
     assert "output.weight" not in tensors_of(converted(folder, tmp_path))
     edit(folder, "config.json", "tie_word_embeddings", False)
     rewrite(folder, lambda it: it.pop("lm_head.weight"))
