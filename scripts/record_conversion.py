@@ -1,4 +1,4 @@
-"""Records what llama.cpp's converter makes of the folders of tests/library/synthetic.py: every key, every tensor's hash.
+"""Records what llama.cpp's converter makes of the folders of tests/library/synthetic.py: keys, and tensors' hashes.
 
 python -m scripts.record_conversion LLAMA_CPP PYTHON
 

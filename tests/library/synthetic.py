@@ -201,7 +201,9 @@ FOLDERS = (
         "rope_scaling": OUT, "rope_theta": OUT, "rope_parameters": yarn(rope_theta=50000.0),
     }),
     Folder("llama-head-copied", "llama", "BF16", config={"tie_word_embeddings": True}, head_copied=True),
-    Folder("llama-lines", "llama", settings={"chat_template": OUT, "bos_token": None, "cls_token": "<|endoftext|>"}, files={
+    Folder("llama-lines", "llama", settings={
+        "chat_template": OUT, "bos_token": None, "cls_token": "<|endoftext|>",
+    }, files={
         "chat_template.jinja": TEMPLATE.replace("\n", "\r\n").encode() + b"{# a\rb #}",
         "generation_config.json": OWN_GENERATION,
     }),
@@ -278,7 +280,7 @@ def _tokenizer(architecture: str) -> Json:
 
 
 def contents(gguf: Path) -> Json:
-    """What is in a GGUF file: every key's type and value (an array's as a hash), every tensor's type, shape and hash."""
+    """A GGUF file: every key's type and value (an array's as a hash), every tensor's type, shape and hash."""
     header = read_header(gguf)
     metadata = {key: _described(value) for key, value in sorted(header.metadata.items())}
     tensors = {

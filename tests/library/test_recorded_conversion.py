@@ -1,4 +1,4 @@
-"""Every folder of `synthetic`, converted: the keys and the bytes that llama.cpp's own converter was recorded to make."""
+"""Every folder of `synthetic`, converted: the keys and bytes that llama.cpp's own converter was recorded to make."""
 
 import json
 from pathlib import Path
