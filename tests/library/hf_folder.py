@@ -7,11 +7,15 @@ index arithmetic of its own.
 import json
 
 import numpy as np
-from safetensors.numpy import save_file
+from safetensors.numpy import load_file, save_file
 
 from bankml.gguf.dequantize import dequantize
 from bankml.gguf.header import read_header
+from bankml.library.hugging_face.convert import convert_folder
 from bankml.library.hugging_face.tokenizer import PRETOKENIZERS
+from tests.end_to_end import tiny
+
+LLAMA, QWEN3 = tiny.MODELS[:2]
 
 NAMES = {
     "attn_norm": "input_layernorm",
@@ -143,7 +147,7 @@ def write_tokenizer(folder, metadata):
         "model": {
             "type": "BPE",
             "unk_token": None,
-            "vocab": {token: i for i, token in enumerate(tokens) if types[i] == 1},
+            "vocab": {token: i for i, token in enumerate(tokens) if types[i] in (1, 3, 4)},
             "merges": [merge.decode().split(" ") for merge in metadata["tokenizer.ggml.merges"]],
         },
     }
@@ -154,3 +158,30 @@ def write_tokenizer(folder, metadata):
         if id_ is not None:
             settings[f"{kind}_token"] = {"content": tokens[id_]} if kind == "eos" else tokens[id_]
     (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+
+
+def rewrite(folder, change):
+    """The folder's only safetensors file with its arrays changed."""
+    arrays = load_file(folder / "model.safetensors")
+    change(arrays)
+    save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, folder / "model.safetensors")
+
+
+def edit(folder, file, *path_and_value):
+    """Sets the value at a path of keys in one of the folder's JSON files; None takes the key out."""
+    *path, last, value = path_and_value
+    document = json.loads((folder / file).read_text()) if (folder / file).exists() else {}
+    at = document
+    for key in path:
+        at = at[key]
+    if value is None:
+        at.pop(last, None)
+    else:
+        at[last] = value
+    (folder / file).write_text(json.dumps(document))
+
+
+def converted(folder, tmp_path):
+    target = tmp_path / "out.gguf"
+    convert_folder(str(folder), str(target), "model")
+    return target

@@ -13,6 +13,34 @@ from bankml.library.hugging_face.fields import Document, glimpse
 
 ARCHITECTURES = {"LlamaForCausalLM": "llama", "Qwen3ForCausalLM": "qwen3"}
 QWEN3_HEAD_SIZE = 128  # what Qwen3's own configuration takes where head_dim is left out
+ROPE_THETA = 10000.0  # what both take where rope_theta is
+EMBEDDING, HEAD = "model.embed_tokens.weight", "lm_head.weight"
+
+# Fields, with the values that change nothing, that Llama and Qwen3 do not have and that would ask for another graph, or
+# that llama.cpp's converter, which knows every model's, takes in place of theirs.
+_FOREIGN: dict[str, tuple[object, ...]] = {
+    "is_causal": (True,),
+    "num_local_experts": (0,),
+    "num_experts": (0,),
+    "n_routed_experts": (0,),
+    "num_experts_per_tok": (0,),
+    "draft_vocab_size": (),
+    "text_config": (),
+    "llm_config": (),
+    "n_layers": (),
+    "n_heads": (),
+    "n_kv_heads": (),
+    "prefix_dense_intermediate_size": (),
+    "dense_intermediate_size": (),
+    "global_rope_theta": (),
+    "rope_global_theta": (),
+    "rope_theta_global": (),
+    "local_rope_theta": (),
+    "rope_local_theta": (),
+    "rope_theta_local": (),
+    "swa_rope_theta": (),
+    "rope_local_base_freq": (),
+}
 
 Entry = tuple[str, bytes]
 
@@ -61,6 +89,8 @@ def read_shape(config: Document) -> Shape:
     config.only("quantization_config")
     config.only("use_sliding_window", False)
     config.only("partial_rotary_factor", 1, 1.0)
+    for field, harmless in _FOREIGN.items():
+        config.only(field, *harmless)
     layers = config.get("layer_types")
     if layers is not None and (not isinstance(layers, list) or any(one != "full_attention" for one in layers)):
         raise config.refuse("layer_types", "has layers that are not full_attention: not played here")
@@ -100,9 +130,8 @@ def model_entries(config: Document, shape: Shape, name: str) -> Iterator[Entry]:
     yield _count(f"{arch}.feed_forward_length", shape.n_ff)
     yield _count(f"{arch}.attention.head_count", shape.heads)
     yield _count(f"{arch}.attention.head_count_kv", shape.kv_heads)
-    if arch == "qwen3" or config.get("head_dim") is not None:
-        yield _count(f"{arch}.attention.key_length", shape.head_size)
-        yield _count(f"{arch}.attention.value_length", shape.head_size)
+    yield _count(f"{arch}.attention.key_length", shape.head_size)
+    yield _count(f"{arch}.attention.value_length", shape.head_size)
     yield _real(f"{arch}.attention.layer_norm_rms_epsilon", config.number("rms_norm_eps"))
     yield from _rope(config, arch)
     yield _count("general.file_type", 1)
@@ -113,8 +142,18 @@ def model_entries(config: Document, shape: Shape, name: str) -> Iterator[Entry]:
 
 
 _ROPE_KEYS = {"rope_theta", "rope_type", "type", "factor", "original_max_position_embeddings"}
-# YaRN's own numbers, with the values the graph has. What scales the attention is its own too, and may not be given.
-_YARN = {"beta_fast": (32, 32.0), "beta_slow": (1, 1.0), "extrapolation_factor": (1, 1.0), "truncate": (True,)}
+# YaRN's own numbers: the header's key after rope.scaling., and the values the graph has. What scales the attention is
+# its own too, and may not be given.
+_YARN = {
+    "beta_fast": ("yarn_beta_fast", (32, 32.0)),
+    "beta_slow": ("yarn_beta_slow", (1, 1.0)),
+    "extrapolation_factor": ("yarn_ext_factor", (1, 1.0)),
+}
+_HARMLESS: dict[str, tuple[object, ...]] = {
+    **{name: values for name, (_, values) in _YARN.items()},
+    "truncate": (True,),
+    "partial_rotary_factor": (1, 1.0),
+}
 
 
 def _rope(config: Document, arch: str) -> Iterator[Entry]:
@@ -123,52 +162,73 @@ def _rope(config: Document, arch: str) -> Iterator[Entry]:
     if key == "rope_parameters":
         config.only("rope_scaling")
     given = config.object(key) if config.get(key) is not None else Document(config.name, {})
+    kind = given.get("rope_type") or given.get("type") or "default"
+    if kind not in ("default", "none", "yarn"):
+        raise config.refuse(key, f"is of the type {glimpse(kind)}: only yarn is played")
+    if given.get("type") not in (None, kind):
+        raise config.refuse(key, f"is of the type {glimpse(kind)} and of the type {glimpse(given.get('type'))}")
     for name in given.values:
         if name not in _ROPE_KEYS:
-            given.only(name, *_YARN.get(name, (1, 1.0) if name == "partial_rotary_factor" else ()))
+            given.only(name, *_HARMLESS.get(name, ()))
     where = given if given.get("rope_theta") is not None else config
-    if where.get("rope_theta") is not None:
-        yield _real(f"{arch}.rope.freq_base", where.number("rope_theta"))
-    kind = given.get("rope_type") or given.get("type") or "default"
-    if kind in ("default", "none"):
-        return
+    theta = where.number("rope_theta") if where.get("rope_theta") is not None else ROPE_THETA
+    yield _real(f"{arch}.rope.freq_base", theta)
     if kind != "yarn":
-        raise config.refuse(key, f"is of the type {glimpse(kind)}: only yarn is played")
+        return
     yield _text(f"{arch}.rope.scaling.type", "yarn")
     yield _real(f"{arch}.rope.scaling.factor", given.number("factor"))
     original = given.count("original_max_position_embeddings")
     yield _count(f"{arch}.rope.scaling.original_context_length", original)
+    for name, (said, _) in _YARN.items():
+        if given.get(name) is not None:
+            yield _real(f"{arch}.rope.scaling.{said}", given.number(name))
 
 
-# generation_config.json's field, the header's key after general.sampling., and its kind.
+# generation_config.json's field, the header's key after general.sampling., and its kind. Only the first five are known
+# to Hugging Face's library; the others are llama.cpp's converter's own.
 _SAMPLING = (
     ("top_k", "top_k", ValueType.INT32),
     ("top_p", "top_p", ValueType.FLOAT32),
     ("min_p", "min_p", ValueType.FLOAT32),
     ("temperature", "temp", ValueType.FLOAT32),
     ("repetition_penalty", "penalty_repeat", ValueType.FLOAT32),
+    ("sequence", "sequence", ValueType.STRING),
+    ("xtc_probability", "xtc_probability", ValueType.FLOAT32),
+    ("xtc_threshold", "xtc_threshold", ValueType.FLOAT32),
+    ("penalty_last_n", "penalty_last_n", ValueType.INT32),
+    ("penalty_repeat", "penalty_repeat", ValueType.FLOAT32),
+    ("mirostat", "mirostat", ValueType.INT32),
+    ("mirostat_tau", "mirostat_tau", ValueType.FLOAT32),
+    ("mirostat_eta", "mirostat_eta", ValueType.FLOAT32),
 )
 
 
 def sampling_entries(generation: Document) -> Iterator[Entry]:
     """How the model's makers have it drawn from: what a request that says nothing gets. Raises Refused."""
     for field, key, kind in _SAMPLING:
-        value = generation.get(field)
-        if value is None:
-            continue
-        whole = kind is ValueType.INT32
-        if isinstance(value, bool) or not isinstance(value, int if whole else int | float) or not -1e30 < value < 1e30:
-            raise generation.refuse(field, f"is {glimpse(value)}, not a {'whole ' if whole else ''}number")
-        if whole and not -(2**31) <= value < 2**31:
-            raise generation.refuse(field, f"is {glimpse(value)}, not a 32-bit number")
-        yield f"general.sampling.{key}", encode_value(kind, value)
+        if field == "repetition_penalty" and "penalty_repeat" in generation.values:
+            continue  # the other name counts, a null too
+        if generation.get(field) is not None:
+            yield f"general.sampling.{key}", encode_value(kind, _setting(generation, field, kind))
+
+
+def _setting(generation: Document, field: str, kind: ValueType) -> str | int | float:
+    if kind is ValueType.STRING:
+        return generation.text(field)
+    value = generation.get(field)
+    whole = kind is ValueType.INT32
+    if isinstance(value, bool) or not isinstance(value, int if whole else int | float) or not -1e30 < value < 1e30:
+        raise generation.refuse(field, f"is {glimpse(value)}, not a {'whole ' if whole else ''}number")
+    if whole and not -(2**31) <= value < 2**31:
+        raise generation.refuse(field, f"is {glimpse(value)}, not a 32-bit number")
+    return value
 
 
 def weights(shape: Shape) -> list[Weight]:
     """Every tensor the GGUF is to hold, in its order."""
     d, width, kv_width = shape.n_embd, shape.heads * shape.head_size, shape.kv_heads * shape.head_size
     heads, kv_heads = (shape.heads, shape.kv_heads) if shape.permuted else (0, 0)
-    found = [Weight("token_embd.weight", "model.embed_tokens.weight", (shape.n_vocab, d))]
+    found = [Weight("token_embd.weight", EMBEDDING, (shape.n_vocab, d))]
     for i in range(shape.n_layer):
         to, of = f"blk.{i}.", f"model.layers.{i}."
         found += [
@@ -189,7 +249,7 @@ def weights(shape: Shape) -> list[Weight]:
             ]
     found.append(Weight("output_norm.weight", "model.norm.weight", (d,)))
     if not shape.tied:
-        found.append(Weight("output.weight", "lm_head.weight", (shape.n_vocab, d)))
+        found.append(Weight("output.weight", HEAD, (shape.n_vocab, d)))
     return found
 
 

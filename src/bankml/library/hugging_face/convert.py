@@ -27,6 +27,8 @@ from bankml.gguf.values import shown
 from bankml.gguf.writer import TensorSpec, TensorWriter, writing
 from bankml.library.convert import check_finite
 from bankml.library.hugging_face.config import (
+    EMBEDDING,
+    HEAD,
     Entry,
     Shape,
     Weight,
@@ -37,7 +39,7 @@ from bankml.library.hugging_face.config import (
 )
 from bankml.library.hugging_face.fields import Document, glimpse
 from bankml.library.hugging_face.safetensors import StoredTensor, read_tensors
-from bankml.library.hugging_face.tokenizer import chat_template, tokenizer_entries
+from bankml.library.hugging_face.tokenizer import TokenizerFiles, chat_template, tokenizer_entries
 from bankml.library.json_file import parse_object, read_bytes
 from bankml.model.plan import plan
 from bankml.sampling.parameters import model_defaults
@@ -49,6 +51,9 @@ TOKENIZER = "tokenizer.json"
 SETTINGS = "tokenizer_config.json"
 GENERATION = "generation_config.json"
 TEMPLATE = "chat_template.jinja"
+SPECIAL_MAP = "special_tokens_map.json"
+ADDED_NUMBERS = "added_tokens.json"
+MODULES = "modules.json"  # of sentence-transformers: what is done with the hidden state in place of a head
 INDEX = "model.safetensors.index.json"
 SUFFIX = ".safetensors"
 
@@ -92,14 +97,16 @@ def convert_folder(folder: str, target: str, name: str, progress: Progress | Non
     inputs: list[Input] = []
     config = _document(folder, CONFIG, inputs)
     shape = read_shape(config)
+    if os.path.exists(os.path.join(folder, MODULES)):
+        raise Refused(f"{folder} has {MODULES}: a model for embeddings is not played here")
     with ExitStack() as stack:
         index: list[Input] = []
         shards = _shards(folder, index, stack)
         plan_ = _assign(weights(shape), shards, shape)  # bears out the sizes of config.json before they are used
         entries = [*model_entries(config, shape, name), *_tokenizer(folder, config, shape, inputs)]
-        if os.path.exists(os.path.join(folder, GENERATION)):
-            entries += sampling_entries(_document(folder, GENERATION, inputs))
+        entries += sampling_entries(_optional(folder, GENERATION, inputs))
         _check_text(target, entries)
+        _check_tied_head(shards, shape)
         inputs += index
         inputs += [shard.hashed(progress) for shard in shards]
         specs = [TensorSpec(weight.name, weight.shape[::-1], _type(weight)) for weight, _, _ in plan_]
@@ -126,20 +133,31 @@ def _document(folder: str, name: str, inputs: list[Input]) -> Document:
     return Document(name, parse_object(raw, path))
 
 
+def _optional(folder: str, name: str, inputs: list[Input]) -> Document:
+    """As `_document`; an empty one where there is no such file."""
+    return _document(folder, name, inputs) if os.path.exists(os.path.join(folder, name)) else Document(name, {})
+
+
 def _tokenizer(folder: str, config: Document, shape: Shape, inputs: list[Input]) -> Iterator[Entry]:
     tokenizer = _document(folder, TOKENIZER, inputs)
     settings = _document(folder, SETTINGS, inputs)
-    beside = None
+    special_map, numbers = (_optional(folder, name, inputs) for name in (SPECIAL_MAP, ADDED_NUMBERS))
+    template = chat_template(settings, _template_beside(folder, settings, inputs))
+    files = TokenizerFiles(tokenizer, settings, special_map, numbers, template)
+    yield from tokenizer_entries(files, config, shape.n_vocab)
+
+
+def _template_beside(folder: str, settings: Document, inputs: list[Input]) -> str | None:
+    """chat_template.jinja, where there is one and it counts: a text file, whose lines end as Python reads them."""
     path = os.path.join(folder, TEMPLATE)
-    if settings.get("chat_template") is None and os.path.exists(path):
-        raw = read_bytes(path, MOST_JSON_BYTES)
-        inputs.append(Input(TEMPLATE, len(raw), sha256(raw).hexdigest()))
-        try:
-            beside = raw.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise Refused(f"{TEMPLATE} is not UTF-8: byte {error.start}") from error
-    template = chat_template(settings, beside)
-    yield from tokenizer_entries(tokenizer, settings, config, shape.n_vocab, template)
+    if settings.get("chat_template") is not None or not os.path.exists(path):
+        return None
+    raw = read_bytes(path, MOST_JSON_BYTES)
+    inputs.append(Input(TEMPLATE, len(raw), sha256(raw).hexdigest()))
+    try:
+        return raw.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
+    except UnicodeDecodeError as error:
+        raise Refused(f"{TEMPLATE} is not UTF-8: byte {error.start}") from error
 
 
 def _check_text(target: str, entries: Sequence[Entry]) -> None:
@@ -237,10 +255,26 @@ def _assign(wanted: Sequence[Weight], shards: Sequence[_Shard], shape: Shape) ->
             raise Refused(f"{shard.name}: tensor {shown(tensor.name)} is {tensor.dtype}; {', '.join(DTYPES)} are read")
         found.append((weight, shard, tensor))
     for name, (shard, _) in stored.items():
-        derivable = name.endswith(".rotary_emb.inv_freq") or (shape.tied and name == "lm_head.weight")
+        derivable = name.endswith(".rotary_emb.inv_freq") or (shape.tied and name == HEAD)
         if not derivable:
             raise Refused(f"{shard.name}: tensor {shown(name)} is not part of the {shape.architecture} graph")
     return found
+
+
+def _check_tied_head(shards: Sequence[_Shard], shape: Shape) -> None:
+    """A head that is stored though it is tied is left out, so it has to be the embedding once more."""
+    stored = {name: (shard, tensor) for shard in shards for name, tensor in shard.tensors.items()}
+    if not shape.tied or HEAD not in stored:
+        return
+    (shard, head), (other, embedding) = stored[HEAD], stored[EMBEDDING]
+    pieces = range(0, head.nbytes, CHUNK_WEIGHTS)
+    same = (head.dtype, head.shape) == (embedding.dtype, embedding.shape) and all(
+        shard.read(head.start + at, min(CHUNK_WEIGHTS, head.nbytes - at))
+        == other.read(embedding.start + at, min(CHUNK_WEIGHTS, head.nbytes - at))
+        for at in pieces
+    )
+    if not same:
+        raise Refused(f"{shard.name}: tensor {HEAD!r} is not {EMBEDDING!r}, though tie_word_embeddings is true")
 
 
 # The weights

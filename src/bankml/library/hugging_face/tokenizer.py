@@ -6,11 +6,18 @@ A normalizer to NFC passes beside Qwen2's, as llama.cpp, which has none, lets it
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from bankml.errors import Refused
 from bankml.gguf.values import ValueType, shown
 from bankml.gguf.writer import encode_array, encode_value
+from bankml.library.hugging_face.added_tokens import (
+    AddedToken,
+    check_said_again,
+    read_added_tokens,
+    token_text,
+)
 from bankml.library.hugging_face.config import Entry
 from bankml.library.hugging_face.fields import Document, glimpse
 
@@ -30,8 +37,8 @@ PRETOKENIZERS: Mapping[str, list[dict[str, Any]]] = {
     ],
 }
 
-# tokenizer_config.json's `X_token` and config.json's `X_token_id`, and the header's key.
-_SPECIAL = {
+# The header's key for a token with a purpose. One that names a class stands in for bos, a separator for eos.
+_KEYS = {
     "bos": "bos_token_id",
     "eos": "eos_token_id",
     "unk": "unknown_token_id",
@@ -39,19 +46,35 @@ _SPECIAL = {
     "pad": "padding_token_id",
     "mask": "mask_token_id",
 }
-_LOOK_SPECIAL = ("<pad>", "<mask>", "<2mass>", "[@BOS@]")
+_STAND_INS = {"bos": "cls", "eos": "sep"}
 
 
-def tokenizer_entries(
-    tokenizer: Document, settings: Document, config: Document, n_vocab: int, template: str
-) -> Iterator[Entry]:
-    """The header's `tokenizer.*` keys; `settings` is tokenizer_config.json. Raises Refused, naming file and field."""
+@dataclass(frozen=True)
+class TokenizerFiles:
+    """tokenizer.json and tokenizer_config.json, the two that older versions write beside them (empty where they are
+    not), and the chat template."""
+
+    tokenizer: Document
+    settings: Document
+    special_map: Document
+    numbers: Document
+    template: str
+
+
+def tokenizer_entries(files: TokenizerFiles, config: Document, n_vocab: int) -> Iterator[Entry]:
+    """The header's `tokenizer.*` keys. Raises Refused, naming file and field."""
+    tokenizer, settings = files.tokenizer, files.settings
     pre = pretokenizer(tokenizer)
     _refuse_what_is_added(tokenizer, settings)
     model = _model(tokenizer)
-    added = _added(tokenizer)
-    _check_added_again(added, settings)
-    texts, types = _tokens(tokenizer, model, added, n_vocab)
+    texts, types = _rows(model, n_vocab)
+    added = read_added_tokens(tokenizer, model.object("vocab").values)
+    check_said_again(added, settings, files.special_map, files.numbers)
+    for text, one in added.items():
+        if one.id >= n_vocab:
+            raise tokenizer.refuse("added_tokens", f"gives {shown(text)} the number {one.id}, not one of {n_vocab}")
+        texts[one.id] = text if one.control else text.replace("▁", " ")
+        types[one.id] = CONTROL if one.control else USER_DEFINED
     yield "tokenizer.ggml.model", encode_value(ValueType.STRING, "gpt2")
     yield "tokenizer.ggml.pre", encode_value(ValueType.STRING, pre)
     yield "tokenizer.ggml.tokens", encode_array(ValueType.STRING, texts)
@@ -59,8 +82,9 @@ def tokenizer_entries(
     yield "tokenizer.ggml.merges", encode_array(ValueType.STRING, _merges(model))
     for key, token in _named(added, settings, config, n_vocab):
         yield f"tokenizer.ggml.{key}", encode_value(ValueType.UINT32, token)
-    yield "tokenizer.ggml.add_bos_token", encode_value(ValueType.BOOL, False)
-    yield "tokenizer.chat_template", encode_value(ValueType.STRING, template)
+    for key in ("add_bos_token", "add_eos_token"):
+        yield f"tokenizer.ggml.{key}", encode_value(ValueType.BOOL, False)
+    yield "tokenizer.chat_template", encode_value(ValueType.STRING, files.template)
 
 
 def pretokenizer(tokenizer: Document) -> str:
@@ -105,10 +129,15 @@ def _refuse_what_is_added(tokenizer: Document, settings: Document) -> None:
     after = tokenizer.get("post_processor")
     if after is None:
         return
-    kind = after.get("type") if isinstance(after, dict) else None
-    plain = [{"Sequence": {"id": "A", "type_id": 0}}]
-    if kind != "ByteLevel" and not (kind == "TemplateProcessing" and after.get("single") == plain):
+    steps = after.get("processors") if isinstance(after, dict) and after.get("type") == "Sequence" else [after]
+    if not isinstance(steps, list) or not all(map(_adds_nothing, steps)):
         raise tokenizer.refuse("post_processor", "adds tokens to a text: not played here")
+
+
+def _adds_nothing(step: Any) -> bool:
+    kind = step.get("type") if isinstance(step, dict) else None
+    plain = [{"Sequence": {"id": "A", "type_id": 0}}]
+    return kind == "ByteLevel" or (kind == "TemplateProcessing" and step.get("single") == plain)
 
 
 def _model(tokenizer: Document) -> Document:
@@ -123,58 +152,17 @@ def _model(tokenizer: Document) -> Document:
     return model
 
 
-def _added(tokenizer: Document) -> dict[str, tuple[int, bool]]:
-    """Each added token's id, and whether it is a control token. Of two with one text the first counts."""
-    values = tokenizer.get("added_tokens")
-    if values is not None and not isinstance(values, list):
-        raise tokenizer.refuse("added_tokens", "is not a list")
-    found: dict[str, tuple[int, bool]] = {}
-    for i, value in enumerate(values or ()):
-        token = Document(f"{tokenizer.name}: added_tokens[{i}]", value if isinstance(value, dict) else {})
-        text, id_ = token.text("content"), token.get("id")
-        if isinstance(id_, bool) or not isinstance(id_, int) or not text:
-            raise token.refuse("id", f"is {glimpse(id_)}: not a token's number")
-        for key in ("lstrip", "rstrip", "single_word"):
-            token.only(key, False)
-        found.setdefault(text, (id_, token.get("special") is True or _looks_special(text)))
-    return found
-
-
-def _check_added_again(added: Mapping[str, tuple[int, bool]], settings: Document) -> None:
-    """tokenizer_config.json may list the added tokens again; one that tokenizer.json has not would be added at load."""
-    if settings.get("added_tokens_decoder") is None:
-        return
-    for id_, value in settings.object("added_tokens_decoder").values.items():
-        text = value.get("content") if isinstance(value, dict) else None
-        if not isinstance(text, str) or text not in added or str(added[text][0]) != id_:
-            raise settings.refuse("added_tokens_decoder", f"has {glimpse(text)} at {shown(id_)}: not in tokenizer.json")
-
-
-def _looks_special(text: str) -> bool:
-    """Tokens that llama.cpp's converter takes for control tokens whatever is said of them."""
-    around = (("<|", "|>"), ("<｜", "｜>"), ("<unused", ">"))
-    return text in _LOOK_SPECIAL or any(text.startswith(first) and text.endswith(last) for first, last in around)
-
-
-def _tokens(
-    tokenizer: Document, model: Document, added: Mapping[str, tuple[int, bool]], n_vocab: int
-) -> tuple[list[str], list[int]]:
-    """Every row's text and type; a row that no token has is an unused one."""
-    vocab = model.object("vocab").values
-    texts: list[str | None] = [None] * n_vocab
+def _rows(model: Document, n_vocab: int) -> tuple[list[str], list[int]]:
+    """Every row's text and type, of the model's own vocabulary; a row that no token has is an unused one."""
+    texts = [f"[PAD{i}]" for i in range(n_vocab)]
     types = [UNUSED] * n_vocab
-    for text, id_ in vocab.items():
+    for text, id_ in model.object("vocab").values.items():
         if isinstance(id_, bool) or not isinstance(id_, int) or not 0 <= id_ < n_vocab:
             raise model.refuse("vocab", f"gives {shown(text)} the number {glimpse(id_)}, not one of {n_vocab}")
-        if texts[id_] is not None:
+        if types[id_] != UNUSED:
             raise model.refuse("vocab", f"gives the number {id_} twice")
         texts[id_], types[id_] = text, NORMAL
-    for text, (id_, special) in added.items():
-        if not 0 <= id_ < n_vocab or texts[id_] not in (None, text):
-            raise tokenizer.refuse("added_tokens", f"gives {shown(text)} the number {id_}, which is not its own")
-        texts[id_] = text if special else text.replace("▁", " ")
-        types[id_] = CONTROL if special else USER_DEFINED
-    return [f"[PAD{i}]" if text is None else text for i, text in enumerate(texts)], types
+    return texts, types
 
 
 def _merges(model: Document) -> list[str]:
@@ -194,15 +182,15 @@ def _merges(model: Document) -> list[str]:
 
 
 def _named(
-    added: Mapping[str, tuple[int, bool]], settings: Document, config: Document, n_vocab: int
+    added: Mapping[str, AddedToken], settings: Document, config: Document, n_vocab: int
 ) -> Iterator[tuple[str, int]]:
     """The tokens with a purpose: by their text in tokenizer_config.json, else by their number in config.json."""
-    for kind, key in _SPECIAL.items():
-        value = settings.get(f"{kind}_token")
-        text = value.get("content") if isinstance(value, dict) else value
-        id_ = added[text][0] if isinstance(text, str) and text in added else config.get(f"{kind}_token_id")
+    for purpose, key in _KEYS.items():
+        value = settings.get(f"{purpose}_token") or settings.get(f"{_STAND_INS.get(purpose, purpose)}_token")
+        text = token_text(value)
+        id_ = added[text].id if isinstance(text, str) and text in added else config.get(f"{purpose}_token_id")
         if isinstance(id_, bool) or not isinstance(id_, int):
             continue
         if not 0 <= id_ < n_vocab:
-            raise Refused(f"{config.name}: {kind}_token_id is {id_}, and there are {n_vocab} tokens")
+            raise Refused(f"{config.name}: {purpose}_token_id is {id_}, and there are {n_vocab} tokens")
         yield key, id_
