@@ -6,6 +6,7 @@ import time
 import pytest
 
 from bankml.gateway.limits import Limits
+from bankml.gateway.protocol import Gateway
 
 MIB = 1 << 20
 
@@ -152,6 +153,41 @@ def test_a_connection_on_which_something_happens_gives_way_to_nobody(serving, re
         for client in (waiting, half, sending):
             assert status(client.recv(65536)) == 200
             client.close()
+
+
+def test_a_request_that_is_not_read_yet_is_not_lost_to_a_newcomer(serving, read, monkeypatch):
+    with serving(Limits(connections=2, spare=0.1)) as served, served.connect() as kept, served.connect() as silent:
+        admit = Gateway.admit
+
+        def asked_just_before(self, newcomer):  # on the event loop, which so cannot read the request before it decides
+            asks(kept)
+            return admit(self, newcomer)
+
+        time.sleep(0.2)
+        monkeypatch.setattr(Gateway, "admit", asked_just_before)
+        with served.connect() as client:
+            asks(client)
+            assert status(client.recv(65536)) == 200
+        assert status(kept.recv(65536)) == 200
+        assert read(silent) == b""
+
+
+def test_an_answer_that_is_still_taken_is_not_lost_to_a_newcomer(serving, read):
+    with serving(Limits(connections=2, spare=0.1)) as served, socket.socket() as slow, served.connect() as silent:
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        slow.settimeout(5)
+        slow.connect(served.listening.gateway)
+        slow.sendall(b"GET /big?200000 HTTP/1.1\r\nHost: localhost\r\n\r\n")  # the kernel takes it whole
+        time.sleep(0.3)
+        asks(silent)
+        assert status(silent.recv(65536)) == 200
+        time.sleep(0.2)
+        with served.connect() as client:
+            asks(client)
+            assert status(client.recv(65536)) == 200
+        assert read(silent) == b""
+        slow.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        assert len(read(slow)) > 200000
 
 
 def test_many_silent_newcomers_hold_nobody(serving, read):

@@ -149,9 +149,12 @@ class ClientProtocol(asyncio.Protocol):
 
     @property
     def idle_since(self) -> float:
-        """When its client began to do nothing (time.monotonic), infinite while that or we do something."""
+        """When its client began to do nothing (time.monotonic), infinite while that or we do something.
+
+        What the kernel holds counts too: a request that has come but is not read yet would be reset when the socket is
+        closed, and with it what the client has not taken of its last answer."""
         idle = self._connection.state is State.IDLE and self._reply is None
-        return self._connection.idle_since if idle and not self._transport.get_write_buffer_size() else math.inf
+        return self._connection.idle_since if idle and not self._unread() and not self._untaken() else math.inf
 
     def stop(self) -> None:
         self._perform(self._connection.stop(time.monotonic()))
@@ -359,11 +362,18 @@ class ClientProtocol(asyncio.Protocol):
         """Bytes that the client's side has not taken: those still here and, where it tells, the kernel's. A socket
         is writable again only when a third of the kernel's megabytes has gone, so without the latter a slow reader
         would look like one that reads nothing."""
+        return self._transport.get_write_buffer_size() + self._in_kernel(termios.TIOCOUTQ)
+
+    def _unread(self) -> int:
+        """Bytes that have come and wait in the kernel."""
+        return self._in_kernel(termios.FIONREAD)
+
+    def _in_kernel(self, queue: int) -> int:
         raw = self._transport.get_extra_info("socket")
         queued = bytearray(4)
         with contextlib.suppress(OSError, ValueError):
-            fcntl.ioctl(raw.fileno(), termios.TIOCOUTQ, queued)
-        return self._transport.get_write_buffer_size() + int.from_bytes(queued, sys.byteorder)
+            fcntl.ioctl(raw.fileno(), queue, queued)
+        return int.from_bytes(queued, sys.byteorder)
 
     def _stalled(self, unsent: int, now: float) -> bool:
         gone_out = self._handed - unsent
