@@ -4,6 +4,7 @@
     ├── UsageError              exit 1                                   the command line was wrong
     ├── FileProblem             exit 1   500  server_error               a file is missing, unreadable, unwritable
     ├── Refused                 exit 2   503  unavailable_error          guard, pin, or "does not play it"
+    │   ├── PinMismatch         exit 2   503  unavailable_error          the file is not the one that was pinned
     │   └── ModelChanged        exit 2   503  unavailable_error          the file is not the one that was verified
     ├── Truncated               exit 3   503  unavailable_error          the header needs more bytes than there are
     ├── EngineFailed            exit 1   502  bad_gateway_error          llama-server is gone, or its answer is none
@@ -64,6 +65,10 @@ class Refused(BankmlError):
     exit_code = 2
     status = 503
     kind = "unavailable_error"
+
+
+class PinMismatch(Refused):
+    pass
 
 
 class ModelChanged(Refused):

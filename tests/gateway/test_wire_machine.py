@@ -227,6 +227,29 @@ def test_stopping_in_each_state():
     assert lingering.deadline == pytest.approx(2.2)
 
 
+@pytest.mark.parametrize("known", [False, True], ids=["new", "recognized"])
+def test_a_request_that_has_come_when_the_server_stops_is_refused_and_not_reset(known):
+    joined = Joined()
+    if known:
+        joined.receive(GOOD)
+        joined.sent = b""
+    assert joined.connection.stop(2.0, unread=True) == []
+    assert joined.connection.deadline == pytest.approx(2.2)
+    joined.receive(GOOD)
+    assert joined.sent.startswith(b"HTTP/1.1 503 ") and b"the server is stopping" in joined.sent
+    assert joined.endings == [Ending.HALF_CLOSE]
+    assert [(one.method, one.path) for one in joined.refused] == [("GET", "/a")]
+
+
+def test_bytes_that_are_no_request_keep_a_server_from_stopping_for_a_moment_only():
+    connection = Connection("gateway", LIMITS, 0.0)
+    connection.stop(2.0, unread=True)
+    connection.received(b"GET", 2.0)
+    assert connection.deadline == pytest.approx(2.2)
+    sent, _, ending = connection.expired(2.2, unsent=False)
+    assert b" 503 " in sent.data and ending is Ending.HALF_CLOSE
+
+
 def test_the_meter_says_which_line():
     meter = HeadMeter(Limits(head_line=10), "status line")
     with pytest.raises(RequestError, match="the status line is longer than 10 bytes"):

@@ -12,6 +12,7 @@ from bankml.api import fields
 from bankml.api.json_in import read_json
 from bankml.engine.completion import UNLIMITED
 from bankml.errors import RequestError
+from bankml.grammar.constraint import THINKING_OFF
 
 MAX_TOKENS_FIELDS = ("n_predict", "max_completion_tokens", "max_tokens")
 """The same limit by three names; the first that is there counts, as in llama-server."""
@@ -22,7 +23,7 @@ REFUSED: Unplayed = {
     "functions": (([],), "functions are not supported"),
     "function_call": (("none", "auto"), "functions are not supported"),
     "lora": (([],), "LoRA adapters are not supported"),
-    "reasoning_format": (("none", "auto", "deepseek", "deepseek-legacy"), "thinking is switched off on this server"),
+    "reasoning_format": (("none", "auto", "deepseek", "deepseek-legacy"), THINKING_OFF),
     "n_indent": ((0,), "indentation limits are not supported"),
     "t_max_predict_ms": ((-1, 0), "time limits are not supported"),
     "n_cache_reuse": ((0,), "reuse of shifted chunks of the cache is not supported"),

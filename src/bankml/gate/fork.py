@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from bankml.errors import Refused
+from bankml.errors import PinMismatch, Refused
 from bankml.files import problem, replacing, unreadable
 from bankml.gguf.header import open_regular
 
@@ -77,14 +77,15 @@ def read_fork(path: str | os.PathLike[str]) -> Fork:
 
 
 def check_pin(fork: Fork, name: str, sha256: str | None = None) -> str:
-    """The sha256 `name` is pinned to, once `sha256` (when it is known) has been found equal to it. Raises Refused."""
+    """The sha256 `name` is pinned to, once `sha256` (when it is known) has been found equal to it. Raises Refused;
+    PinMismatch where it is another."""
     want = fork.pinned_sha256(name)
     if want is None:
         raise Refused(f"{name} has no sha256 record in FORK.json: unpinned, refused")
     if not fork.agrees(name):
         raise Refused(f"{name} has records in FORK.json that contradict each other: ambiguous, refused")
     if sha256 is not None and sha256 != want:
-        raise Refused(f"{name} sha256 {sha256} != pinned {want}: refused")
+        raise PinMismatch(f"{name} sha256 {sha256} != pinned {want}: refused")
     return want
 
 

@@ -157,7 +157,7 @@ class ClientProtocol(asyncio.Protocol):
         return self._connection.idle_since if idle and not self._unread() and not self._untaken() else math.inf
 
     def stop(self) -> None:
-        self._perform(self._connection.stop(time.monotonic()))
+        self._perform(self._connection.stop(time.monotonic(), bool(self._unread())))
 
     def abort(self) -> None:
         self._abort()

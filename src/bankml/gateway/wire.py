@@ -105,6 +105,7 @@ _DEADLINES = {  # which of the limits is each state's deadline
 _READING = (State.IDLE, State.HEAD, State.BODY)
 _MEMORABLE = 2048  # bytes of a head that is remembered; browsers' have a thousand
 _REMEMBERED = 4  # heads of one connection
+_STOPPING = "the server is stopping"
 
 
 class Connection:
@@ -147,7 +148,7 @@ class Connection:
         if self.state not in _READING:
             self._keep(data, now)
             return []
-        if self.state is State.IDLE and (familiar := self._familiar.get(data)):
+        if self.state is State.IDLE and not self._busy and (familiar := self._familiar.get(data)):
             return [self._recognize(familiar, now)]
         try:
             return self._read(data, now, now)
@@ -199,13 +200,20 @@ class Connection:
             return self._refuse(RequestTimeout(what), now)
         return []
 
-    def stop(self, now: float) -> list[Action]:
-        """The server stops: an idle client is left, a request that still comes refused, an answer becomes the last."""
+    def stop(self, now: float, unread: bool = False) -> list[Action]:
+        """The server stops: an idle client is left, a request that still comes refused, an answer becomes the last.
+
+        `unread`: bytes have come that `received` has not been given yet. Closing now would reset the connection, and
+        take from the client what it has not read of its last answer.
+        """
         self._stopping = True
+        if self.state is State.IDLE and unread:
+            self._busy, self.deadline = Busy(_STOPPING), now + self._limits.drain
+            return []
         if self.state is State.IDLE:
             return self._close()
         if self.state in _READING:
-            return self._refuse(Busy("the server is stopping"), now)
+            return self._refuse(Busy(_STOPPING), now)
         if self.state is State.LINGER:
             self._enter(State.LINGER, now)
         if self.state is State.ANSWERED:

@@ -11,7 +11,7 @@ from bankml.grammar.template_grammar import AnswerShape, answer_shape, template_
 from bankml.text.messages import conversation
 from bankml.text.template import ChatTemplate
 
-OFF = "thinking is switched off on this server"
+THINKING_OFF = "thinking is switched off on this server"
 
 ANY_OBJECT = {"type": "object"}
 """What a schema that says nothing means."""
@@ -57,9 +57,9 @@ def _refuse_thoughts(body: Mapping[str, Any], template: ChatTemplate, held_to_sc
     if not (plain or on) or not template.reasoning.end.strip():
         return
     if plain:
-        raise RequestError(f"Field 'reasoning_format': {OFF} (got \"none\")")
+        raise RequestError(f"Field 'reasoning_format': {THINKING_OFF} (got \"none\")")
     if not held_to_schema:
-        raise RequestError(f"Field 'chat_template_kwargs': {OFF}, but enable_thinking is not false")
+        raise RequestError(f"Field 'chat_template_kwargs': {THINKING_OFF}, but enable_thinking is not false")
 
 
 def completion_constraint(body: Mapping[str, Any]) -> Constraint | None:

@@ -1,9 +1,10 @@
-"""What the header of a model's file says of it, remembered for as long as the file stays as it is."""
+"""What is known of a model's file by its header and its hash, remembered for as long as the file stays as it is."""
 
 import os
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import TypeVar
 
 from bankml.errors import BankmlError, Refused
 from bankml.gate.guard import guard
@@ -13,7 +14,10 @@ from bankml.library.played import require_played
 from bankml.library.reference import Reference, Source
 
 MOST_REMEMBERED = 4096
-"""Files of which what the header says is kept."""
+"""Files of which what is known is kept."""
+
+Key = TypeVar("Key")
+Word = TypeVar("Word")
 
 
 @dataclass(frozen=True)
@@ -31,10 +35,24 @@ class Known:
 
     def __init__(self) -> None:
         self._facts: dict[tuple[str, FileIdentity], Facts] = {}
+        self._mismatches: dict[tuple[str, FileIdentity, str], str] = {}
         self._guard = threading.Lock()
 
+    def mismatched(self, source: Source, identity: FileIdentity, reason: str) -> None:
+        """The file of `source`, whose identity this was before it was hashed, is not the one its record pins."""
+        if source.path is not None:
+            self._remember(self._mismatches, (source.path, identity, source.sha256), reason)
+
+    def mismatch(self, source: Source) -> str | None:
+        """Why the file of `source`, as it is now, was found not to be the one its record pins; None where it was not.
+        Raises FileProblem."""
+        if source.path is None:
+            return None
+        with self._guard:
+            return self._mismatches.get((source.path, FileIdentity.of(source.path), source.sha256))
+
     def facts(self, source: Source) -> Facts:
-        """Of a file that cannot be read or played, `reason` says why."""
+        """Of a file that cannot be read or played, or was found not to be what its record pins, `reason` says why."""
         if source.path is None:
             return Facts(reason=missing(source).message)
         try:
@@ -43,13 +61,17 @@ class Known:
                 found = self._facts.get(key)
             if found is None:
                 found = _facts(source.path)
-                with self._guard:
-                    while len(self._facts) >= MOST_REMEMBERED:
-                        del self._facts[next(iter(self._facts))]
-                    self._facts[key] = found
-            return found
+                self._remember(self._facts, key, found)
+            mismatch = self.mismatch(source)
+            return found if mismatch is None else replace(found, reason=mismatch)
         except (BankmlError, OSError) as error:
             return Facts(reason=error.told if isinstance(error, BankmlError) else f"{source.file} cannot be read")
+
+    def _remember(self, table: dict[Key, Word], key: Key, word: Word) -> None:
+        with self._guard:
+            while len(table) >= MOST_REMEMBERED:
+                del table[next(iter(table))]
+            table[key] = word
 
 
 def missing(source: Source) -> Refused:

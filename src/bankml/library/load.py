@@ -10,8 +10,9 @@ from bankml.engine.completion import ENGINE, UNLIMITED, Engine
 from bankml.engine.memory import asked_limit, give_back_memory
 from bankml.engine.parts import TokenSampler
 from bankml.engine.prompt_cache import prompt_cache
-from bankml.errors import FileProblem, Refused, RequestError, named
+from bankml.errors import FileProblem, PinMismatch, Refused, RequestError, named
 from bankml.gate.guard import guard, require_model
+from bankml.gate.identity import FileIdentity
 from bankml.gate.verify import Verified, verify
 from bankml.grammar.constraint import Constraint, constraint
 from bankml.grammar.matcher import Grammar, Matcher, VocabularyTree, vocabulary_tree
@@ -125,18 +126,26 @@ class Opener:
     known: Known = field(default_factory=Known)
 
     def facts(self, source: Source) -> Facts:
-        """What the header of its file says of `source`, as long as the file stays as it is."""
+        """What is known of `source`, as long as its file stays as it is."""
         return self.known.facts(source)
 
     def judge(self, source: Source) -> None:
-        """Raises Refused or Truncated for what the file's header alone shows, or its absence."""
+        """Raises Refused or Truncated for what the file's header alone shows, its absence, or a hash that was another
+        than its record's."""
         with _told(source) as path, named(source.file):
             require_played(require_model(guard(path)))
+            if mismatch := self.known.mismatch(source):
+                raise PinMismatch(mismatch)
 
     def open(self, source: Source) -> Resident:
         """Verifies and loads what `source` stands for. Raises Refused, Truncated."""
         with _told(source) as path:
-            verified = verify(path, source.fork, name=source.file, require=require_played)
+            identity = FileIdentity.of(path)
+            try:
+                verified = verify(path, source.fork, name=source.file, require=require_played)
+            except PinMismatch as error:
+                self.known.mismatched(source, identity, error.told)
+                raise
             if verified.sha256 != source.sha256:
                 raise Refused(f"{source.file} is pinned to {verified.sha256} now, and was to {source.sha256}: refused")
             return load(verified, self.n_ctx, self.threads, source, self.environment)

@@ -13,12 +13,13 @@ from bankml.api.chat_request import Unplayed
 from bankml.api.ollama.durations import keep_alive_seconds
 from bankml.api.ollama.options import NAMES, Options, read_options
 from bankml.errors import RequestError
+from bankml.grammar.constraint import THINKING_OFF
 from bankml.grammar.json_schema import json_schema_to_grammar
 from bankml.grammar.matcher import Grammar
 
 UNPLAYED: Unplayed = {
     "images": (([],), "images are not read: only text is supported"),
-    "think": ((False,), "thinking is switched off on this server"),
+    "think": ((False,), THINKING_OFF),
     "shift": ((False,), "a full context is not shifted: an answer ends with it"),
     "_debug_render_only": ((False,), "POST /apply-template shows the prompt"),
 }
