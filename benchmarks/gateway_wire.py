@@ -18,8 +18,8 @@ import threading
 import time
 from collections.abc import Callable
 
-from bankml.api.exchange import LogLine, Reply, Request
-from bankml.gateway import server
+from bankml.http.exchange import LogLine, Reply, Request
+from bankml.http import server
 
 SMALL = b'{"status":"ok"}'
 EVENT = b'data: {"choices":[{"finish_reason":null,"index":0,"delta":{"content":"%s"}}],"created":1,"id":"c"}\n\n'

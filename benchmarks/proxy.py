@@ -31,11 +31,11 @@ ROOT = Path(__file__).parents[1]
 SERVE = """
 import asyncio, importlib.util, sys
 from dataclasses import dataclass
-from bankml.gateway import server
-from bankml.gateway.limits import Limits
-from bankml.gateway.proxy import Proxy
-from bankml.gateway.upstream import Upstream
-from bankml.gateway.vouch import Vouch
+from bankml.http import server
+from bankml.http.limits import Limits
+from bankml.upstream.proxy import Proxy
+from bankml.upstream.client import Upstream
+from bankml.upstream.vouch import Vouch
 from bankml.gate.verify import Verified
 from bankml.gate.identity import FileIdentity
 from types import SimpleNamespace
@@ -51,7 +51,7 @@ server.serve(proxy, ("127.0.0.1", 0), ready=lambda listening: print(listening.ga
 STANDIN = """
 import sys, time
 sys.path.insert(0, {root!r})
-from tests.gateway.standin import DONE, ROLE, STREAM_HEAD, WHOLE, StandIn, answer, chunk, delta
+from tests.upstream.standin import DONE, ROLE, STREAM_HEAD, WHOLE, StandIn, answer, chunk, delta
 def chat(asked, write):
     if b'"stream"' not in asked.body:
         write(answer(WHOLE))

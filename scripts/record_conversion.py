@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.library.synthetic import FOLDERS, PRE, contents, write
+from tests.convert.synthetic import FOLDERS, PRE, contents, write
 
 ROOT = Path(__file__).resolve().parents[1]
 OUTPUT = ROOT / "tests" / "recordings" / "library" / "conversion.json"

@@ -5,7 +5,7 @@ import time
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 
-from bankml.api.exchange import Request
+from bankml.http.exchange import Request
 from bankml.api.ollama.routes import Ollama
 from bankml.api.routes import Application
 from bankml.engine.completion import Engine

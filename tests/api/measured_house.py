@@ -8,7 +8,7 @@ import time
 from http.client import HTTPConnection
 
 from bankml.api.measured import Measured
-from bankml.gateway import server
+from bankml.http import server
 from bankml.measure.usage import Watched
 from tests.api.api_toys import toy_application
 from tests.engine.engine_toys import ToyModel

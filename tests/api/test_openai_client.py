@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import openai
 import pytest
 
-from bankml.api.exchange import Request
+from bankml.http.exchange import Request
 from tests.api.api_toys import toy_application
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bankml.api.chat_request import COUNTS, FLAGS, MAX_TOKENS_FIELDS, REFUSED
 from bankml.api.json_in import MAX_DEPTH, read_json
-from bankml.api.json_out import written
+from bankml.http.json_out import written
 from bankml.errors import RequestError
 from tests.api.api_toys import CHAT, ask, toy_application, user
 

@@ -3,7 +3,7 @@ import threading
 
 import pytest
 
-from bankml.api.exchange import Request
+from bankml.http.exchange import Request
 from bankml.api.routes import Application
 from bankml.engine.slot_folder import SlotFolder
 from tests.api.api_toys import MemoryReply, ask, toy_library, toy_resident, user

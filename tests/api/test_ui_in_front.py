@@ -4,8 +4,8 @@ import json
 import threading
 
 from tests.api.ui_page import IDLE, LAST, ask, begin, look_again, opened, said
-from tests.gateway.front import House
-from tests.gateway.standin import DONE, ROLE, STREAM_HEAD, TEXT, TIMINGS, chunk, delta
+from tests.upstream.front import House
+from tests.upstream.standin import DONE, ROLE, STREAM_HEAD, TEXT, TIMINGS, chunk, delta
 
 PAGE = "http://127.0.0.1:{}"
 

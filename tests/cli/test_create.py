@@ -17,7 +17,7 @@ from bankml.library.load import load
 from bankml.library.registry import Registry
 from tests.end_to_end import tiny
 from tests.library.folders import pin, templated
-from tests.library.hf_folder import make_folder
+from tests.convert.hf_folder import make_folder
 
 MODEL = tiny.MODELS[0]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bankml.api.exchange import Request
+from bankml.http.exchange import Request
 from bankml.api.routes import build_application
 from bankml.cli import main
 from bankml.errors import Refused

@@ -58,7 +58,7 @@ def house(tmp_path, monkeypatch, good, hex64):
     routes.build_application, server.serve = build_application, serve
     server.require_free = require_free
     monkeypatch.setitem(sys.modules, "bankml.api.routes", routes)
-    monkeypatch.setitem(sys.modules, "bankml.gateway.server", server)
+    monkeypatch.setitem(sys.modules, "bankml.http.server", server)
     return told
 
 
@@ -130,7 +130,7 @@ def test_the_demo_takes_the_same(house, monkeypatch):
             (folder / name).write_bytes(Path(name).read_bytes())
         return folder / "m.gguf", folder / "m.gguf.FORK.json"
 
-    monkeypatch.setattr("bankml.library.demo.prepare", prepare)
+    monkeypatch.setattr("bankml.convert.demo.prepare", prepare)
     assert main(["demo", "--dir", "made", "--registry", "made", "--keep-alive", "1m"]) == 0
     assert (house["registry"], house["keep_alive"]) == ("made", 60)
     assert main(["demo", "--dir", "more", "--keep-alive", "soon"]) == 1 and not Path("more").exists()
@@ -152,7 +152,7 @@ def test_what_they_cannot_be_is_told_before_the_file_is_hashed(house, capfd, wor
 @pytest.mark.parametrize("words", [["--native"], ["--spawn", "/bin/true"], ["--native", "--upstream", "127.0.0.1:1"]])
 def test_an_address_that_is_taken_is_told_before_the_file_is_hashed(house, tmp_path, monkeypatch, capfd, words):
     monkeypatch.setattr("bankml.cli.serve.verified_model", lambda *_: pytest.fail("hashed"))
-    monkeypatch.setattr("bankml.library.demo.prepare", lambda *_: pytest.fail("fetched"))
+    monkeypatch.setattr("bankml.convert.demo.prepare", lambda *_: pytest.fail("fetched"))
     taken = [] if "--upstream" in words else ["--listen", "127.0.0.1:1"]
     assert main(["serve", "m.gguf", *words, *taken]) == 1
     assert capfd.readouterr().err == "error: cannot listen at 127.0.0.1:1: address already in use\n" and house == {}

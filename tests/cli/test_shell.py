@@ -13,7 +13,7 @@ import pytest
 from bankml import __version__
 from bankml.cli import main
 from bankml.cli.parser import LAST_READ, READ, build_parser
-from bankml.gguf.dequantize import READERS
+from bankml.convert.dequantize import READERS
 
 COMMANDS = next(iter(build_parser()._subparsers._group_actions)).choices
 

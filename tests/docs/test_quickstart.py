@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from bankml.library.demo import MODEL
+from bankml.convert.demo import MODEL
 from bankml.library.names import names
 from tests.tiny_model import tiny_model
 

@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from tests.end_to_end import tiny
-from tests.library.hf_folder import LLAMA, QWEN3, make_folder
+from tests.convert.hf_folder import LLAMA, QWEN3, make_folder
 
 
 @pytest.fixture(scope="session")

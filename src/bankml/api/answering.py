@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from bankml.api.exchange import LogLine, Reply
-from bankml.api.json_out import written
-from bankml.api.refusals import Shape, error_object
+from bankml.http.exchange import LogLine, Reply
+from bankml.http.json_out import written
+from bankml.http.error_bodies import Shape, error_object
 from bankml.engine.completion import Entry, Job, Step, complete, fits
 from bankml.engine.parts import TextPieces, TokenSampler
 from bankml.engine.queue import Cancelled

@@ -9,7 +9,7 @@ from bankml.api.answering import Generation, Prepared, Writer, answer
 from bankml.api.chat_request import ChatRequest, chat_request, read_chat
 from bankml.api.content_steps import content_steps
 from bankml.api.ending import stop_word_tokens
-from bankml.api.exchange import LogLine, Reply, Request
+from bankml.http.exchange import LogLine, Reply, Request
 from bankml.api.fitting import fitted
 from bankml.api.logprobs import Logprobs
 from bankml.api.openai import Head, StreamWriter, WholeWriter

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from bankml.api.answering import Gathering, Generation, Prepared, Receipt, Writer, answer, gone
 from bankml.api.completion_request import CompletionRequest, completion_request, prompt_tokens, read_completion
 from bankml.api.ending import stop_type, stop_word_tokens
-from bankml.api.exchange import EVENT_STREAM, LogLine, Reply, Request
+from bankml.http.exchange import EVENT_STREAM, LogLine, Reply, Request
 from bankml.api.fitting import limited
-from bankml.api.json_out import event, written
+from bankml.http.json_out import event, written
 from bankml.api.logprobs import Logprobs, without_stop_word
 from bankml.api.openai import timings
 from bankml.engine.completion import Job, Step

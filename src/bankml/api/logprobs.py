@@ -6,7 +6,7 @@ way its bytes are those of the entries, joined by ", ", inside [ ].
 
 from collections.abc import Callable, Sequence
 
-from bankml.api.json_out import written
+from bankml.http.json_out import written
 from bankml.engine.completion import Entry
 from bankml.receipt.receipt import Tally
 from bankml.text.pieces import whole_size

@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from bankml.api.exchange import LogLine, Reply, Request, Whole
-from bankml.api.json_out import written
-from bankml.api.refusals import error_object
+from bankml.http.exchange import LogLine, Reply, Request, Whole
+from bankml.http.json_out import written
+from bankml.http.error_bodies import error_object
 from bankml.api.ui import page
 from bankml.errors import MethodNotAllowed
 from bankml.measure.completions import Completions, Record

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from bankml import __version__
 from bankml.api.answering import Gathering, Receipt, gone
-from bankml.api.exchange import EVENT_STREAM, Reply
-from bankml.api.json_out import DONE, event, written
+from bankml.http.exchange import EVENT_STREAM, Reply
+from bankml.http.json_out import DONE, event, written
 from bankml.api.logprobs import Logprobs, without_stop_word
 from bankml.engine.completion import Finish, Progress, Step
 from bankml.engine.queue import Cancelled

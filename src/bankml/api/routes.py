@@ -10,12 +10,12 @@ from bankml.api import fields, llama_server, status
 from bankml.api.answering import CLIENT_LEFT, gone
 from bankml.api.chat import chat_completions
 from bankml.api.completion import completion
-from bankml.api.exchange import JSON, NDJSON, Headers, LogLine, Reply, Request
+from bankml.http.exchange import JSON, NDJSON, Headers, LogLine, Reply, Request
 from bankml.api.json_in import read_object
-from bankml.api.json_out import event, line, written
+from bankml.http.json_out import event, line, written
 from bankml.api.ollama.durations import FOREVER, KEEP_ALIVE
 from bankml.api.ollama.routes import Ollama
-from bankml.api.refusals import shape_of
+from bankml.http.error_bodies import shape_of
 from bankml.api.slots import PREFIX, slot_action, slots
 from bankml.api.text_completion import text_completions
 from bankml.engine.queue import Cancelled

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from urllib.parse import parse_qs
 
 from bankml.api import fields
-from bankml.api.exchange import LogLine, Reply, Request
+from bankml.http.exchange import LogLine, Reply, Request
 from bankml.api.json_in import read_object
-from bankml.api.json_out import written
+from bankml.http.json_out import written
 from bankml.engine import slot_actions
 from bankml.engine.completion import Engine
 from bankml.engine.slot_folder import SlotFolder, is_slot_name

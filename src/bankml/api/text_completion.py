@@ -7,9 +7,9 @@ from bankml.api.chat_request import Unplayed, refuse_unplayed
 from bankml.api.completion import completion_generation, over_layer
 from bankml.api.completion_request import read_completion
 from bankml.api.ending import stop_word_tokens
-from bankml.api.exchange import EVENT_STREAM, LogLine, Reply, Request
+from bankml.http.exchange import EVENT_STREAM, LogLine, Reply, Request
 from bankml.api.fitting import limited
-from bankml.api.json_out import DONE, event, written
+from bankml.http.json_out import DONE, event, written
 from bankml.api.logprobs import Logprobs, without_stop_word
 from bankml.api.openai import Head, timings, usage
 from bankml.engine.completion import Step

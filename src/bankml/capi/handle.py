@@ -11,8 +11,8 @@ from enum import IntEnum
 from bankml.api.answering import CLIENT_LEFT, Generation, Prepared, Receipt, Writer, answer
 from bankml.api.chat import chat_generation, wire_writer
 from bankml.api.chat_request import chat_request, read_body
-from bankml.api.exchange import JSON, Headers
-from bankml.api.json_out import written
+from bankml.http.exchange import JSON, Headers
+from bankml.http.json_out import written
 from bankml.api.logprobs import Logprobs
 from bankml.api.openai import Head
 from bankml.capi.front import ENDED, Ending, reason_of, where

@@ -9,8 +9,8 @@ from bankml.cli.stdin import read_bytes as stdin
 
 
 def create(arguments: Namespace) -> int:
-    from bankml.library.create import Places
-    from bankml.library.create import create as make
+    from bankml.convert.create import Places
+    from bankml.convert.create import create as make
     from bankml.library.json_file import read_bytes
     from bankml.library.modelfile import MOST_BYTES, read_modelfile
     from bankml.library.reference import Derived

@@ -14,7 +14,7 @@ from types import FrameType
 from bankml.api.answering import Generation, Receipt, Writer
 from bankml.api.chat import answer_chat, wire_writer
 from bankml.api.chat_request import MAX_TOKENS_FIELDS, ChatRequest, chat_request
-from bankml.api.exchange import JSON, Headers, Request
+from bankml.http.exchange import JSON, Headers, Request
 from bankml.api.logprobs import Logprobs
 from bankml.api.openai import Head
 from bankml.cli.output import write

@@ -12,8 +12,8 @@ from bankml.errors import UsageError
 
 if TYPE_CHECKING:
     from bankml.gate.verify import Verified
-    from bankml.gateway.spawn import Child
-    from bankml.gateway.upstream import Upstream
+    from bankml.upstream.spawn import Child
+    from bankml.upstream.client import Upstream
 
 Address = tuple[str, int]
 
@@ -53,11 +53,11 @@ def run_in_front(
 ) -> int:
     """Starts llama-server or finds it, checks that it serves the verified file, and serves until a signal ends it."""
     from bankml.api.measured import Measured
-    from bankml.gateway.limits import Limits
-    from bankml.gateway.proxy import Proxy
-    from bankml.gateway.server import LISTENING_HOSTS, serve
-    from bankml.gateway.upstream import Upstream
-    from bankml.gateway.vouch import Vouch, require_same_file
+    from bankml.http.limits import Limits
+    from bankml.upstream.proxy import Proxy
+    from bankml.http.server import LISTENING_HOSTS, serve
+    from bankml.upstream.client import Upstream
+    from bankml.upstream.vouch import Vouch, require_same_file
     from bankml.measure.usage import Watched
 
     upstream = Upstream((LISTENING_HOSTS[engine[0]], engine[1]), Limits())
@@ -91,8 +91,8 @@ def _engine(
 
     `ended` is called when that process ends without having been stopped.
     """
-    from bankml.gateway.spawn import READY_WITHIN, Spawning, refuse_if_answering, spawned
-    from bankml.gateway.vouch import wait_until_healthy
+    from bankml.upstream.spawn import READY_WITHIN, Spawning, refuse_if_answering, spawned
+    from bankml.upstream.vouch import wait_until_healthy
 
     if arguments.spawn is None:
         wait_until_healthy(upstream, UPSTREAM_WITHIN, lambda: None)

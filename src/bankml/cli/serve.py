@@ -30,7 +30,7 @@ def serve(arguments: Namespace) -> int:
 
 
 def demo(arguments: Namespace) -> int:
-    from bankml.library.demo import default_folder, prepare
+    from bankml.convert.demo import default_folder, prepare
 
     listen, engine = _checked(arguments)
     _keep_alive(arguments.keep_alive)  # before anything is fetched; the registry may be the folder that is made now
@@ -56,7 +56,7 @@ def _serve(arguments: Namespace, file: str, fork: str, listen: Address, engine: 
 
     from bankml.api.measured import Measured
     from bankml.api.routes import build_application
-    from bankml.gateway.server import serve as run
+    from bankml.http.server import serve as run
     from bankml.measure.usage import Watched
 
     with about(file):
@@ -147,7 +147,7 @@ def _checked(arguments: Namespace) -> tuple[Address, Address]:
 
 def _require_free(*addresses: Address) -> None:
     """Told before the file is hashed, and an engine loads: that an address is taken."""
-    from bankml.gateway.server import require_free
+    from bankml.http.server import require_free
 
     require_free(*addresses)
 

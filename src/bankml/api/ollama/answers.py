@@ -10,9 +10,9 @@ from bankml.api.answering import Generation, Prepared, Writer, answer
 from bankml.api.chat import body_generation
 from bankml.api.chat_request import chat_request
 from bankml.api.ending import stop_word_tokens
-from bankml.api.exchange import LogLine, Reply, Request
+from bankml.http.exchange import LogLine, Reply, Request
 from bankml.api.fitting import Fitted, fitted, limited
-from bankml.api.json_out import written
+from bankml.http.json_out import written
 from bankml.api.logprobs import Logprobs
 from bankml.api.ollama.chat_request import read_chat
 from bankml.api.ollama.durations import FOREVER

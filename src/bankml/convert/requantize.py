@@ -1,0 +1,142 @@
+"""Rewrites a GGUF's weights in another type: every matrix in one of F16, Q1_0 or Q2_0, vectors (norms, biases) in F32.
+
+Keys and tensors keep their order; `general.file_type` says what the file became. Memory stays bounded:
+a few megabytes of one tensor at a time.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from bankml.errors import FileProblem, Refused, UsageError
+from bankml.files import problem
+from bankml.gate.guard import guard_open, require_model
+from bankml.gate.identity import FileIdentity
+from bankml.gguf.block_types import F16, F32, Q1_0, Q2_0, BlockType
+from bankml.convert.dequantize import READERS, dequantize
+from bankml.gguf.header import Header, TensorInfo, open_regular
+from bankml.convert.quantize import quantize
+from bankml.gguf.values import ValueType, shown
+from bankml.gguf.writer import TensorSpec, writing
+
+FILE_TYPE_KEY = "general.file_type"
+CHUNK_WEIGHTS = 1 << 20
+LARGEST_F16 = 65504.0
+
+Progress = Callable[[int], object]  # told how many more bytes of the input have been converted
+
+
+@dataclass(frozen=True)
+class OutType:
+    """What `--outtype` may name: the type of the matrices and llama.cpp's number for a file made of it."""
+
+    type: BlockType
+    file_type: int
+
+
+OUT_TYPES = {"f16": OutType(F16, 1), "q1_0": OutType(Q1_0, 40), "q2_0": OutType(Q2_0, 41)}
+
+
+def convert(
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    outtype: str,
+    *,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> Header:
+    """Writes `target` from `source`; returns the header that was read.
+
+    Refused before anything is written: a header the guard refuses, a tensor in a type that is not read, a row that is
+    not whole blocks of the new type. Refused on the way, with nothing left: a weight that is not finite, or too large
+    for f16. Raises UsageError, Refused, Truncated or FileProblem.
+    """
+    out = OUT_TYPES[outtype]
+    with open_regular(source) as file:
+        name = os.path.basename(source)
+        before = FileIdentity.of(file.fileno())
+        header = require_model(guard_open(file, name, "mainline"))
+        _check_target(source, target, overwrite)
+        specs = [_spec(name, tensor, out.type) for tensor in header.tensors]
+        with writing(target, _entries(header, out), specs, header.alignment) as writer:
+            for tensor, spec in zip(header.tensors, specs, strict=True):
+                for raw in _pieces(file, name, header.data_offset + tensor.offset, tensor):
+                    writer.write(_convert_piece(name, tensor, spec.type, raw))
+                    if progress is not None:
+                        progress(len(raw))
+            if FileIdentity.of(file.fileno()) != before:
+                raise Refused(f"{name} changed while it was converted: refused")
+    return header
+
+
+def _check_target(source: str | os.PathLike[str], target: str | os.PathLike[str], overwrite: bool) -> None:
+    if not os.path.lexists(target):
+        return
+    if os.path.exists(target) and os.path.samefile(source, target):
+        raise UsageError(f"{os.fspath(target)} is the input itself: give another name to write to")
+    if not overwrite:
+        raise UsageError(f"{os.fspath(target)} exists: give --force to replace it")
+    if not os.path.isfile(target):
+        raise UsageError(f"{os.fspath(target)} exists and is not a regular file")
+
+
+def _spec(name: str, tensor: TensorInfo, type_: BlockType) -> TensorSpec:
+    """What a tensor becomes: a vector F32, anything with two dimensions or more `type_`."""
+    if tensor.type not in READERS:
+        known = ", ".join(row.name for row in READERS)
+        raise Refused(f"{name}: tensor {shown(tensor.name)} is {tensor.type.name}; convert reads {known}")
+    if len(tensor.shape) == 1:
+        return TensorSpec(tensor.name, tensor.shape, F32)
+    if tensor.shape[0] % type_.weights:
+        raise Refused(
+            f"{name}: tensor {shown(tensor.name)} has rows of {tensor.shape[0]}, "
+            f"not whole {type_.name} blocks of {type_.weights}"
+        )
+    return TensorSpec(tensor.name, tensor.shape, type_)
+
+
+def _entries(header: Header, out: OutType) -> Iterator[tuple[str, bytes]]:
+    file_type = ValueType.UINT32.to_bytes(4, "little") + out.file_type.to_bytes(4, "little")
+    for key in header.metadata:
+        yield key, file_type if key == FILE_TYPE_KEY else header.encoded(key)
+    if FILE_TYPE_KEY not in header.metadata:
+        yield FILE_TYPE_KEY, file_type
+
+
+def _pieces(file: BinaryIO, name: str, start: int, tensor: TensorInfo) -> Iterator[bytes]:
+    """The tensor's bytes, about `CHUNK_WEIGHTS` weights a piece, whole blocks of any type in each."""
+    step = tensor.type.nbytes(CHUNK_WEIGHTS)
+    for at in range(0, tensor.nbytes, step):
+        length = min(step, tensor.nbytes - at)
+        try:
+            raw = os.pread(file.fileno(), length, start + at)
+        except OSError as error:
+            raise problem("read", name, error) from error
+        if len(raw) < length:
+            raise FileProblem(f"{name} became shorter while it was converted")
+        yield raw
+
+
+def _convert_piece(name: str, tensor: TensorInfo, type_: BlockType, raw: bytes) -> memoryview:
+    weights = dequantize(raw, tensor.type)
+    check_finite(f"{name}: tensor {shown(tensor.name)}", weights, type_)
+    if type_ is tensor.type:
+        return memoryview(raw)
+    return quantize(weights, type_).data
+
+
+def check_finite(what: str, weights: npt.NDArray[np.float32], type_: BlockType) -> None:
+    """Raises Refused for weights that `type_` cannot hold as numbers: a model with such a weight answers nonsense.
+
+    `what` begins the sentence: the file and the tensor.
+    """
+    largest = float(np.abs(weights).max())
+    if not np.isfinite(largest):
+        raise Refused(f"{what} holds a weight that is not finite")
+    # The next f16 would be 65536; what lies nearer to it than to 65504 rounds to infinity.
+    if type_ is not F32 and largest >= (LARGEST_F16 + 65536.0) / 2:
+        raise Refused(f"{what} holds a weight of magnitude {largest:g}, too large for f16")

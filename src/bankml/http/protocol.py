@@ -1,0 +1,382 @@
+"""Between a socket and its `wire.Connection`: asyncio's calls go in, the connection's actions are carried out."""
+
+import asyncio
+import contextlib
+import fcntl
+import math
+import socket
+import struct
+import sys
+import termios
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import cast
+
+import h11
+
+from bankml.http.exchange import Application, AtOnce, LogLine, Request, Whole
+from bankml.errors import Busy
+from bankml.http.hangup import still_reads
+from bankml.http.limits import Limits
+from bankml.http.log import Entry, RequestLog
+from bankml.http.relay import Relay
+from bankml.http.reply import WireReply
+from bankml.http.wire import Action, Address, Answer, Connection, Ending, Refused, Send, State
+from bankml.http.workers import Workers, answer
+
+_STALL_CHECKS = 10  # how often within `write_pause` it is looked at whether bytes have gone out
+_HANGUP_CHECK = 0.1  # seconds between looks at a client that has ended its side and awaits its answer
+_RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # SO_LINGER: on, 0 s
+
+
+class Gateway:
+    """What all connections of a server share, and which of them are open."""
+
+    def __init__(
+        self,
+        application: Application,
+        limits: Limits,
+        log: RequestLog,
+        workers: Workers,
+        refused: Callable[[int], object] = lambda status: None,
+        at_once: AtOnce = lambda request: None,
+    ) -> None:
+        """`refused` is told the status of every request that breaks a rule of the wire, on the event loop; `at_once` is
+        asked there before the application is."""
+        self.application = application
+        self.limits = limits
+        self.log = log
+        self.workers = workers
+        self.refused = refused
+        self.at_once = at_once
+        self.stopping = False
+        self.admitted: set[ClientProtocol] = set()
+        self.excess: set[ClientProtocol] = set()
+        self.empty = asyncio.Event()
+        self.empty.set()
+
+    def admit(self, client: "ClientProtocol") -> Busy | None:
+        """Counts a new connection. A Busy if it is one too many: it is to be refused with that."""
+        self.empty.clear()
+        if len(self.admitted) >= self.limits.connections:
+            self._make_room()
+        if len(self.admitted) < self.limits.connections:
+            self.admitted.add(client)
+            return None
+        self.excess.add(client)
+        return Busy(f"{self.limits.connections} connections are open, and there is no room for more: try again later")
+
+    def _make_room(self) -> None:
+        """Ends the connection that has been idle longest, if it has been for long enough: it was kept for its next
+        request, and this client has one."""
+        until = time.monotonic() - self.limits.spare
+        idle = [client for client in self.admitted if client.idle_since <= until]
+        if idle:
+            longest = min(idle, key=lambda client: client.idle_since)
+            self.admitted.discard(longest)
+            longest.stop()
+
+    def forget(self, client: "ClientProtocol") -> None:
+        self.admitted.discard(client)
+        self.excess.discard(client)
+        if not self.admitted and not self.excess:
+            self.empty.set()
+
+    def is_stopping(self) -> bool:
+        return self.stopping
+
+
+class ClientProtocol(asyncio.Protocol):
+    """One client. It is forgotten when its socket is closed and no worker works for it any more."""
+
+    def __init__(self, gateway: Gateway, address: Address) -> None:
+        self._gateway = gateway
+        self._address: Address = address
+        self._loop = asyncio.get_running_loop()
+        self._reply: WireReply | None = None
+        self._answer_ended = False
+        self._write_paused = False
+        self._read_paused = False
+        self._watch: asyncio.TimerHandle | None = None
+        self._lost = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_due = 0.0
+        self._handed = 0  # bytes given to the transport
+        self._gone_out = 0  # of these, how many the client had taken when `_progress` was noted
+        self._progress = 0.0
+
+    # ---- called by asyncio
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._names = tuple(transport.get_extra_info(name) for name in ("sockname", "peername"))
+        busy = self._gateway.admit(self)
+        self._connection = Connection(self._address, self._gateway.limits, time.monotonic(), busy)
+        if len(self._gateway.excess) > self._gateway.limits.excess:
+            self._abort()
+            return
+        self._arm()
+
+    def data_received(self, data: bytes) -> None:
+        self._perform(self._connection.received(data, time.monotonic()))
+
+    def eof_received(self) -> bool:
+        self._perform(self._connection.ended(time.monotonic()))
+        self._watch_for_hangup()
+        return True  # we close it ourselves
+
+    def pause_writing(self) -> None:
+        self._write_paused = True
+        self._regulate_relay()
+
+    def resume_writing(self) -> None:
+        self._write_paused = False
+        self._look()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._lost = True
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._reply is None:
+            self._gateway.forget(self)
+        else:
+            self._reply.leave()
+            self._regulate_relay()
+            self._look()
+
+    # ---- called by the server
+
+    @property
+    def idle_since(self) -> float:
+        """When its client began to do nothing (time.monotonic), infinite while that or we do something.
+
+        What the kernel holds counts too: a request that has come but is not read yet would be reset when the socket is
+        closed, and with it what the client has not taken of its last answer."""
+        idle = self._connection.state is State.IDLE and self._reply is None
+        return self._connection.idle_since if idle and not self._unread() and not self._untaken() else math.inf
+
+    def stop(self) -> None:
+        self._perform(self._connection.stop(time.monotonic(), bool(self._unread())))
+
+    def abort(self) -> None:
+        self._abort()
+
+    # ---- actions
+
+    def _perform(self, actions: list[Action]) -> None:
+        for action in actions:
+            if isinstance(action, Send):
+                self._write(action.data)
+            elif isinstance(action, Answer):
+                self._begin_answer(action)
+            elif isinstance(action, Refused):
+                self._log_refusal(action)
+            elif action is Ending.HALF_CLOSE:
+                self._half_close()
+            elif action is Ending.CLOSE:
+                self._transport.close()
+            else:
+                self._abort()
+        self._regulate_reading()
+        self._arm()
+
+    def _write(self, data: bytes) -> None:
+        if self._transport.is_closing() or not data:
+            return
+        now = time.monotonic()
+        if self._transport.get_write_buffer_size() == 0:
+            self._gone_out, self._progress = self._handed, now
+        self._handed += len(data)
+        self._transport.write(data)
+
+    def _half_close(self) -> None:
+        with contextlib.suppress(OSError, RuntimeError):  # the client may be gone already
+            self._transport.write_eof()
+
+    def _abort(self) -> None:
+        """Resets the connection: the client sees that it did not end in order, and the kernel keeps nothing to send."""
+        if self._lost:
+            return
+        raw = self._transport.get_extra_info("socket")
+        with contextlib.suppress(OSError, ValueError):  # ValueError: it is closed already
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
+        self._transport.abort()
+
+    def _regulate_reading(self) -> None:
+        full = self._connection.full
+        if full == self._read_paused or self._transport.is_closing():
+            return
+        self._read_paused = full
+        if full:
+            self._transport.pause_reading()
+            self._watch_for_hangup()
+        else:
+            self._transport.resume_reading()
+
+    def _log_refusal(self, refused: Refused) -> None:
+        line = LogLine(refused.error.status, note=f"refused: {refused.error.kind}")
+        seconds = time.monotonic() - refused.arrived
+        self._gateway.refused(line.status)
+        self._gateway.log.write(Entry(self._address, refused.method, refused.path, refused.size, seconds, line))
+
+    # ---- answering
+
+    def _begin_answer(self, action: Answer) -> None:
+        gateway = self._gateway
+        if told := self._known(action.request):
+            self._answer_at_once(action.request, *told)
+            return
+        reply = WireReply(self._wake, gateway.is_stopping, gateway.limits.backlog)
+        self._reply, self._answer_ended = reply, False
+        gateway.workers.run(partial(answer, gateway.application, action.request, reply, gateway.log))
+
+    def _known(self, request: Request) -> tuple[Whole, LogLine] | None:
+        """What is answered at once: nothing to a client that does not read, whom a worker's answer waits for."""
+        if self._write_paused:
+            return None
+        try:
+            return self._gateway.at_once(request)
+        except Exception:  # a defect: the application's answer will meet it too, and the log will name it
+            return None
+
+    def _answer_at_once(self, request: Request, whole: Whole, line: LogLine) -> None:
+        connection, now = self._connection, time.monotonic()
+        head = connection.begin(whole.status, whole.content_type, whole.headers, len(whole.body))
+        actions = [Send(head + connection.body(whole.body)), *connection.end(now)]
+        if (
+            connection.pipelined
+        ):  # the next request is looked at in a turn of its own, so that this client holds up nobody
+            self._loop.call_soon(self._advance)
+        else:
+            actions += connection.advance(now)
+        self._perform(actions)
+        size = 0 if request.method == "HEAD" else len(whole.body)
+        self._gateway.log.write(Entry(request.address, request.method, request.path, size, now - request.arrived, line))
+
+    def _advance(self) -> None:
+        if not self._lost:
+            self._perform(self._connection.advance(time.monotonic()))
+
+    def _wake(self) -> None:
+        """Makes the loop look at the reply; called by the worker."""
+        with contextlib.suppress(RuntimeError):  # the loop is closed: the server has stopped
+            self._loop.call_soon_threadsafe(self._look)
+
+    def _look(self) -> None:
+        reply = self._reply
+        if reply is None:
+            return
+        if self._lost:
+            if reply.take().returned:
+                self._reply = None
+                self._gateway.forget(self)
+        elif not self._write_paused:
+            try:
+                self._forward(reply)
+            except h11.LocalProtocolError as error:  # the application's answer cannot be written as HTTP
+                self._gateway.log.say(f"an answer was aborted: {type(error).__name__}")
+                self._abort()
+        self._regulate_relay()
+
+    def _regulate_relay(self) -> None:
+        """A relay is read from while what it gives can be sent at once."""
+        reply = self._reply
+        relay = reply.relayed if reply is not None else None
+        if reply is None or relay is None:
+            return
+        if self._lost or reply.cancelled():
+            relay.end()
+        elif self._write_paused:
+            relay.pause()
+        else:
+            relay.resume(self._loop, partial(self._pass_on, reply, relay))
+
+    def _pass_on(self, reply: WireReply, relay: Relay) -> None:
+        if data := reply.pull(relay):
+            self._write(self._connection.body(data))
+            if self._transport.get_write_buffer_size():
+                self._arm()
+        relay.sent()
+
+    def _forward(self, reply: WireReply) -> None:
+        part = reply.take()
+        now = time.monotonic()
+        connection = self._connection
+        if self._answer_ended:
+            actions: list[Action] = []
+        else:
+            head = part.head
+            begun = connection.begin(head.status, head.content_type, head.headers, head.length) if head else b""
+            actions = [Send(begun + connection.body(part.data))]
+            if part.complete:
+                self._answer_ended = True
+                actions += connection.end(now)
+        if part.returned:
+            self._reply = None
+            actions += [Ending.ABORT] if part.broken else connection.advance(now)
+        self._perform(actions)
+
+    def _watch_for_hangup(self) -> None:
+        """Once the client has ended its side or is not read from: whether it still waits, until it has its answer."""
+        if self._watch is not None:
+            self._watch.cancel()
+            self._watch = None
+        ended = self._connection.client_ended
+        if self._lost or self._reply is None or not (ended or self._read_paused):
+            return
+        ours, theirs = self._names
+        reads = still_reads(ours[:2], theirs[:2]) if ours and theirs else None
+        if reads is False or (reads is None and ended):
+            self._abort()
+        else:
+            self._watch = self._loop.call_later(_HANGUP_CHECK, self._watch_for_hangup)
+
+    # ---- deadlines
+
+    def _arm(self) -> None:
+        """Sets the timer to the next deadline. A timer that is due earlier stays and looks again, so few are made."""
+        due = self._connection.deadline
+        if self._transport.get_write_buffer_size():
+            check = time.monotonic() + self._gateway.limits.write_pause / _STALL_CHECKS
+            due = check if due is None else min(due, check)
+        if due is None or self._lost or (self._timer is not None and self._timer_due <= due):
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_due = due
+        self._timer = self._loop.call_later(max(0.0, due - time.monotonic()), self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        now = time.monotonic()
+        unsent = self._untaken()
+        if unsent and self._stalled(unsent, now):
+            self._abort()
+            return
+        if self._connection.deadline is not None and self._connection.deadline <= now:
+            self._perform(self._connection.expired(now, bool(unsent)))
+        self._arm()
+
+    def _untaken(self) -> int:
+        """Bytes that the client's side has not taken: those still here and, where it tells, the kernel's. A socket
+        is writable again only when a third of the kernel's megabytes has gone, so without the latter a slow reader
+        would look like one that reads nothing."""
+        return self._transport.get_write_buffer_size() + self._in_kernel(termios.TIOCOUTQ)
+
+    def _unread(self) -> int:
+        """Bytes that have come and wait in the kernel."""
+        return self._in_kernel(termios.FIONREAD)
+
+    def _in_kernel(self, queue: int) -> int:
+        raw = self._transport.get_extra_info("socket")
+        queued = bytearray(4)
+        with contextlib.suppress(OSError, ValueError):
+            fcntl.ioctl(raw.fileno(), queue, queued)
+        return int.from_bytes(queued, sys.byteorder)
+
+    def _stalled(self, unsent: int, now: float) -> bool:
+        gone_out = self._handed - unsent
+        if gone_out != self._gone_out:
+            self._gone_out, self._progress = gone_out, now
+        return now - self._progress >= self._gateway.limits.write_pause

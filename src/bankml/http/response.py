@@ -1,0 +1,50 @@
+"""An answer's head: its fields, and the bytes of the heads that need nothing of h11."""
+
+import re
+import time
+from email.utils import formatdate
+from functools import lru_cache
+from http import HTTPStatus
+
+import h11
+
+from bankml import __version__
+from bankml.http.exchange import Headers
+
+_REASONS = {status.value: status.phrase for status in HTTPStatus}
+_PLAIN_VALUE = re.compile(r"[!-~]+(?: [!-~]+)*")
+
+
+def response(status: int, content_type: str, headers: Headers, length: int | None, closing: bool) -> h11.Response:
+    """The head as h11 takes it. `length` is the body's bytes, None where it is streamed; `closing`: it is the last."""
+    fields = _fields(content_type, headers)
+    if length is not None:
+        fields["Content-Length"] = str(length)
+    if closing:
+        fields["Connection"] = "close"
+    return h11.Response(status_code=status, headers=list(fields.items()), reason=_REASONS.get(status, ""))
+
+
+def plain_head(status: int, content_type: str, headers: Headers, length: int | None) -> bytes | None:
+    """What h11 makes of `response` on a connection of HTTP/1.1 that stays open, at a fifth of its cost; None for a head
+    about which h11 has anything to decide."""
+    if status != 200 or headers or length is None or not _PLAIN_VALUE.fullmatch(content_type):
+        return None
+    lines = [f"{name}: {value}\r\n" for name, value in _fields(content_type, ()).items()]
+    return f"HTTP/1.1 200 {_REASONS[200]}\r\n{''.join(lines)}Content-Length: {length}\r\n\r\n".encode("ascii")
+
+
+def _fields(content_type: str, headers: Headers) -> dict[str, str]:
+    return {
+        "Date": _date(int(time.time())),
+        "Server": f"bankml/{__version__}",
+        "X-Content-Type-Options": "nosniff",
+        "Cache-Control": "no-store",
+        "Content-Type": content_type,
+        **dict(headers),
+    }
+
+
+@lru_cache(maxsize=1)
+def _date(second: int) -> str:
+    return formatdate(second, usegmt=True)

@@ -1,0 +1,179 @@
+"""The loopback rules: what a head must be before its request is answered, as two tables of small functions.
+
+    rule                 refused                                                             with
+    host                 Host (or an absolute target's host) is not loopback                 403
+                         no Host, two of them, or one that differs from the target's         400
+    transfer_encoding    Transfer-Encoding on a request                                      400, "send Content-Length"
+    characters           a control character but TAB, a folded or colonless header line      400
+    content_length       Content-Length twice (equal or not), or no plain decimal number     400
+    -- here the head is parsed; what is no HTTP is 400 --
+    version              neither HTTP/1.0 nor HTTP/1.1                                       400
+    method               none of GET, HEAD, POST, DELETE (so no CORS preflight either)       405
+    target               neither a path nor http://HOST/path; a fragment                     400
+    expectation          Expect is not 100-continue                                          400
+    size                 Content-Length over 16 MiB                                          413
+    coding               Content-Encoding on a request                                       415
+    media_type           POST without Content-Type: application/json                         415
+
+The order is the order of judgement, so that a page which rebinds its name to 127.0.0.1 learns nothing beyond the
+403.
+"""
+
+import json
+import re
+from collections.abc import Callable
+
+from bankml.http.error_bodies import shape_of
+from bankml.errors import (
+    BankmlError,
+    BodyTooLarge,
+    HostForbidden,
+    MethodNotAllowed,
+    RequestError,
+    WrongMediaType,
+)
+from bankml.http.head import Head
+from bankml.http.limits import Limits
+
+METHODS = (b"GET", b"HEAD", b"POST", b"DELETE")
+_AUTHORITY = re.compile(rb"(?i:127\.0\.0\.1|localhost|\[::1\])(?::([0-9]{1,5}))?")
+_ABSOLUTE = re.compile(rb"(?i:http)://([^/?#]*)")
+_CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
+_SHOWN = 80
+
+
+def is_loopback(authority: bytes) -> bool:
+    """Whether `authority` is 127.0.0.1, localhost or [::1], with any port from 0 to 65535 or none."""
+    match = _AUTHORITY.fullmatch(authority)
+    return match is not None and int(match[1] or 0) <= 65535
+
+
+def shown(value: bytes) -> str:
+    """`value` as a message shows it: at most 80 characters, control characters and what is not ASCII escaped."""
+    text = value[:_SHOWN].decode("latin-1").encode("unicode_escape").decode("ascii")
+    return f"'{text}'" + ("…" if len(value) > _SHOWN else "")
+
+
+def host(head: Head, limits: Limits) -> None:
+    values = head.values(b"host")
+    foreign_host(head)
+    if len(values) != 1:
+        came = "none came" if not values else f"{len(values)} came"
+        raise RequestError(f"send one Host header naming 127.0.0.1, localhost or [::1]: {came}")
+    absolute = _ABSOLUTE.match(head.request_line[1])
+    if absolute and absolute[1].lower() != values[0].lower():
+        raise RequestError(f"the target names {shown(absolute[1])} and Host {shown(values[0])}: they must agree")
+
+
+def foreign_host(head: Head) -> None:
+    """Raises HostForbidden if the lines of `head`, even an unfinished one, name a host that is not loopback."""
+    for value in head.values(b"host"):
+        if not is_loopback(value):
+            raise HostForbidden(f"Host must be 127.0.0.1, localhost or [::1], with any port: {shown(value)} came")
+    absolute = _ABSOLUTE.match(head.request_line[1])
+    if absolute and not is_loopback(absolute[1]):
+        raise HostForbidden(f"the target's host must be 127.0.0.1, localhost or [::1]: {shown(absolute[1])} came")
+
+
+def transfer_encoding(head: Head, limits: Limits) -> None:
+    if head.values(b"transfer-encoding"):
+        raise RequestError("Transfer-Encoding on a request is not read: send Content-Length")
+
+
+def characters(head: Head, limits: Limits) -> None:
+    for number, line in enumerate(head.lines):
+        name = f"header line {number}" if number else "the request line"
+        if bad := _CONTROL.search(line):
+            raise RequestError(f"{name} holds the control character 0x{bad[0][0]:02X}")
+        if number and line[:1] in (b" ", b"\t"):
+            raise RequestError(f"{name} begins with white space: folded header lines are not read")
+        if number and b":" not in line:
+            raise RequestError(f"{name} has no colon")
+
+
+def content_length(head: Head, limits: Limits) -> None:
+    values = head.values(b"content-length")
+    if len(values) > 1:
+        raise RequestError(f"send one Content-Length: {len(values)} came")
+    if values and not (values[0].isdigit() and len(values[0]) <= 19):
+        raise RequestError(f"Content-Length must be a decimal number of at most 19 digits: {shown(values[0])} came")
+
+
+def version(head: Head, limits: Limits) -> None:
+    if head.request_line[2] not in (b"HTTP/1.1", b"HTTP/1.0"):
+        raise RequestError(f"HTTP/1.1 and HTTP/1.0 are spoken here: {shown(head.request_line[2])} came")
+
+
+def method(head: Head, limits: Limits) -> None:
+    if head.request_line[0] not in METHODS:
+        raise MethodNotAllowed(f"the method must be {allowed_methods()}: {shown(head.request_line[0])} came")
+
+
+def target(head: Head, limits: Limits) -> None:
+    path, query = split_target(head)
+    if not path.startswith("/"):
+        raise RequestError(f"the target must begin with / or http://: {shown(head.request_line[1])} came")
+    if "#" in path + query:
+        raise RequestError("the target holds a fragment (#), which is never sent")
+
+
+def expectation(head: Head, limits: Limits) -> None:
+    for value in head.values(b"expect"):
+        if head.request_line[2] != b"HTTP/1.0" and value.lower() != b"100-continue":
+            raise RequestError(f"Expect may only be 100-continue: {shown(value)} came")
+
+
+def size(head: Head, limits: Limits) -> None:
+    if (length := announced(head)) > limits.body:
+        raise BodyTooLarge(f"a body may have {limits.body} bytes: Content-Length is {length}")
+
+
+def coding(head: Head, limits: Limits) -> None:
+    for value in head.values(b"content-encoding"):
+        if value.lower() != b"identity":
+            raise WrongMediaType(f"Content-Encoding is not read, send the body as it is: {shown(value)} came")
+
+
+def media_type(head: Head, limits: Limits) -> None:
+    if head.request_line[0] != b"POST":
+        return
+    values = head.values(b"content-type")
+    if len(values) != 1 or values[0].partition(b";")[0].strip().lower() != b"application/json":
+        came = ", ".join(shown(value) for value in values) or "none"
+        raise WrongMediaType(f"send Content-Type: application/json with a POST: {came} came")
+
+
+Rule = Callable[[Head, Limits], None]
+BEFORE_PARSING: tuple[Rule, ...] = (host, transfer_encoding, characters, content_length)
+AFTER_PARSING: tuple[Rule, ...] = (version, method, target, expectation, size, coding, media_type)
+
+
+def check(rules: tuple[Rule, ...], head: Head, limits: Limits) -> None:
+    """Raises the RequestError of the first rule that `head` breaks."""
+    for rule in rules:
+        rule(head, limits)
+
+
+def announced(head: Head) -> int:
+    """The bytes of the body that follows a head whose Content-Length has been checked."""
+    values = head.values(b"content-length")
+    return int(values[0]) if values else 0
+
+
+def split_target(head: Head) -> tuple[str, str]:
+    """(path, query) of the target as sent, nothing decoded; of an absolute target what follows its host."""
+    raw = head.request_line[1]
+    if absolute := _ABSOLUTE.match(raw):
+        raw = raw[absolute.end() :]
+        raw = raw if raw.startswith(b"/") else b"/" + raw
+    path, _, query = raw.decode("latin-1").partition("?")
+    return path, query
+
+
+def allowed_methods() -> str:
+    return ", ".join(name.decode() for name in METHODS)
+
+
+def error_body(error: BankmlError, path: str, address: str) -> bytes:
+    """A refusal's JSON: Ollama's shape below /api on the gateway address, OpenAI's everywhere else."""
+    return json.dumps(shape_of(path, address)(error), ensure_ascii=False).encode()

@@ -1,0 +1,369 @@
+"""One client's connection as a state machine: bytes and times in, actions out. No sockets, no clock, no threads.
+
+    state     what is awaited                     deadline             when it passes  the client ends its side
+    IDLE      the first byte of a head            head, idle later     close           close
+    HEAD      the rest of a head                  head                 408             400
+    BODY      the announced bytes of a body       body_pause, renewed  408             400
+                                                  within body_time
+    ANSWER    the application's answer            -                    -               the answer still goes out
+    ANSWERED  leave to look at the next request   -                    -               what was pipelined is answered
+    LINGER    the client's end; bytes discarded   linger               abort           close
+    CLOSED    -                                   -                    -               -
+
+    IDLE -> HEAD -> BODY -> ANSWER -> ANSWERED -> IDLE (kept alive)
+    IDLE, HEAD, BODY -> LINGER (refused), ANSWER -> LINGER (last answer), LINGER -> CLOSED
+
+Every connection that is ended from here ends through LINGER: our side is closed first and what the client still
+sends is read and discarded, because closing a socket with unread bytes makes TCP answer with a reset, which takes
+the answer from the client before it is read. A refusal is sent at once, before the body that is discarded. One
+request is looked at at a time; what a client pipelines is kept unread.
+
+A client that polls sends the same bytes again and again. A head that came alone, passed every rule and left the
+connection open is remembered, with a few others: the same bytes are the same request, and neither the rules nor h11
+are asked again.
+
+A client beyond the connections we have room for is an ordinary connection that is refused (503) as soon as a whole
+head has come, or after `drain` seconds.
+"""
+
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+from typing import Literal
+
+import h11
+
+from bankml.http.exchange import JSON, Headers, Request
+from bankml.errors import Busy, MethodNotAllowed, RequestError, RequestTimeout
+from bankml.http import rules
+from bankml.http.cycle import Cycle, Parsed, Recognized
+from bankml.http.head import Head, HeadMeter
+from bankml.http.limits import Limits
+from bankml.http.response import response
+
+Address = Literal["gateway", "engine"]
+
+
+class State(Enum):
+    IDLE = auto()
+    HEAD = auto()
+    BODY = auto()
+    ANSWER = auto()
+    ANSWERED = auto()
+    LINGER = auto()
+    CLOSED = auto()
+
+
+@dataclass(frozen=True)
+class Send:
+    """These bytes go to the client."""
+
+    data: bytes
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A whole request has come and is to be answered through `begin`, `body` and `end`."""
+
+    request: Request
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A refusal was sent (by the Send before); for the log. `method` and `path` are empty where none could be read."""
+
+    error: RequestError
+    method: str
+    path: str
+    size: int
+    arrived: float
+
+
+class Ending(Enum):
+    HALF_CLOSE = auto()
+    """End our side of the connection after what was sent."""
+    CLOSE = auto()
+    """Close the connection after what was sent."""
+    ABORT = auto()
+    """Close the connection now, whatever is unsent."""
+
+
+@dataclass(frozen=True)
+class Familiar:
+    """A request without a body, and its head."""
+
+    head: Head
+    request: Request
+
+
+Action = Send | Answer | Refused | Ending
+_DEADLINES = {  # which of the limits is each state's deadline
+    State.IDLE: "idle",
+    State.HEAD: "head",
+    State.BODY: "body_pause",
+    State.LINGER: "linger",
+}
+_READING = (State.IDLE, State.HEAD, State.BODY)
+_MEMORABLE = 2048  # bytes of a head that is remembered; browsers' have a thousand
+_REMEMBERED = 4  # heads of one connection
+_STOPPING = "the server is stopping"
+
+
+class Connection:
+    """The server's side of one connection, accepted at `now` (time.monotonic, as every time here).
+
+    `busy` is the refusal that a client beyond our room gets. After each call `deadline` says when to call `expired`,
+    None for never. `idle_since` is when it last became IDLE.
+    """
+
+    def __init__(self, address: Address, limits: Limits, now: float, busy: Busy | None = None) -> None:
+        self.address: Address = address
+        self.state = State.IDLE
+        self.deadline: float | None = now + (limits.drain if busy else limits.head)
+        self.client_ended = False
+        self.idle_since = now
+        self._limits = limits
+        self._busy = busy
+        self._stopping = False
+        self._first = True
+        self._kept = bytearray()
+        self._kept_since = now
+        self._arrived = now
+        self._body_due = now
+        self._cycle: Cycle  # that of the request that is being answered
+        self._familiar: dict[bytes, Familiar] = {}
+        self._begin_message()
+
+    def _begin_message(self) -> None:
+        self._meter = HeadMeter(self._limits)
+        self._head = Head(())
+        self._parsed: Parsed | None = None
+        self._body = bytearray()
+        self._memorable: dict[bytes, Familiar] = {}
+
+    # ---- what the client does
+
+    def received(self, data: bytes, now: float) -> list[Action]:
+        if self.state in (State.LINGER, State.CLOSED):
+            return []
+        if self.state not in _READING:
+            self._keep(data, now)
+            return []
+        if self.state is State.IDLE and not self._busy and (familiar := self._familiar.get(data)):
+            return [self._recognize(familiar, now)]
+        try:
+            return self._read(data, now, now)
+        except RequestError as error:
+            return self._refuse(error, now)
+
+    @property
+    def full(self) -> bool:
+        """Whether as much has been pipelined as is kept: read no more until the next `advance`."""
+        return len(self._kept) >= self._limits.ahead
+
+    @property
+    def pipelined(self) -> bool:
+        """Whether bytes of the next request have come."""
+        return bool(self._kept)
+
+    def ended(self, now: float) -> list[Action]:
+        """The client sends no more; whether it still reads is not known from that."""
+        self.client_ended = True
+        if self.state in (State.IDLE, State.LINGER):
+            return self._close()
+        if self.state is State.HEAD:
+            return self._refuse(RequestError("the connection ended within the request's head"), now)
+        if self.state is State.BODY:
+            came, announced = len(self._body), rules.announced(self._head)
+            return self._refuse(RequestError(f"the body ended after {came} of the {announced} bytes announced"), now)
+        return []
+
+    # ---- what time does
+
+    def expired(self, now: float, unsent: bool) -> list[Action]:
+        """The deadline has passed. `unsent`: bytes still wait to be sent, so it is not yet the client that lingers."""
+        if self.state is State.LINGER:
+            if unsent:
+                self._enter(State.LINGER, now)
+                return []
+            self._enter(State.CLOSED, now)
+            return [Ending.ABORT]
+        if self._busy and self.state in _READING:
+            return self._refuse(self._busy, now)
+        if self.state is State.IDLE:
+            return self._close()
+        if self.state is State.HEAD:
+            return self._refuse(RequestTimeout(f"the request's head took longer than {self._limits.head:g} s"), now)
+        if self.state is State.BODY:
+            what = f"no byte of the body came for {self._limits.body_pause:g} s"
+            if now >= self._body_due:
+                what = f"the body took longer than {self._limits.body_time:g} s"
+            return self._refuse(RequestTimeout(what), now)
+        return []
+
+    def stop(self, now: float, unread: bool = False) -> list[Action]:
+        """The server stops: an idle client is left, a request that still comes refused, an answer becomes the last.
+
+        `unread`: bytes have come that `received` has not been given yet. Closing now would reset the connection, and
+        take from the client what it has not read of its last answer.
+        """
+        self._stopping = True
+        if self.state is State.IDLE and unread:
+            self._busy, self.deadline = Busy(_STOPPING), now + self._limits.drain
+            return []
+        if self.state is State.IDLE:
+            return self._close()
+        if self.state in _READING:
+            return self._refuse(Busy(_STOPPING), now)
+        if self.state is State.LINGER:
+            self._enter(State.LINGER, now)
+        if self.state is State.ANSWERED:
+            return self.advance(now)
+        return []
+
+    # ---- what the application does
+
+    def begin(self, status: int, content_type: str, headers: Headers, length: int | None) -> bytes:
+        """The answer's head. `length` is the body's bytes, None where it is streamed."""
+        closing = self._stopping or (self.client_ended and not self._kept)
+        return self._cycle.begin(status, content_type, headers, length, closing)
+
+    def body(self, data: bytes) -> bytes:
+        """A part of the answer's body, framed. A HEAD gets none."""
+        return b"" if self._head.request_line[0] == b"HEAD" or not data else self._cycle.body(data)
+
+    def end(self, now: float) -> list[Action]:
+        """The answer is complete."""
+        sent = self._cycle.end()
+        actions: list[Action] = [Send(sent)] if sent else []
+        if self._cycle.closes:
+            self._enter(State.LINGER, now)
+            return [*actions, *self._half_close()]
+        self._remember()
+        self._enter(State.ANSWERED, now)
+        return actions
+
+    def advance(self, now: float) -> list[Action]:
+        """After `end`: looks at the next request, of which bytes may have come already."""
+        if self.state is not State.ANSWERED:
+            return []
+        self._first = False
+        self._begin_message()
+        kept, self._kept = bytes(self._kept), bytearray()
+        self._enter(State.IDLE, now)
+        actions: list[Action] = []
+        if kept:
+            try:
+                actions = self._read(kept, now, self._kept_since)
+            except RequestError as error:
+                actions = self._refuse(error, now)
+        if self.client_ended and self.state in _READING:
+            actions += self.ended(now)
+        if self._stopping and self.state in _READING:
+            actions += self.stop(now)
+        return actions
+
+    # ---- reading
+
+    def _remember(self) -> None:
+        self._familiar |= self._memorable
+        if len(self._familiar) > _REMEMBERED:
+            del self._familiar[next(iter(self._familiar))]
+
+    def _recognize(self, familiar: Familiar, now: float) -> Answer:
+        self._head, self._cycle, self._arrived = familiar.head, Recognized(familiar.head), now
+        self._enter(State.ANSWER, now)
+        return Answer(replace(familiar.request, arrived=now))
+
+    def _read(self, data: bytes, now: float, arrived: float) -> list[Action]:
+        if self._parsed is not None:
+            return self._read_body(self._parsed, data, now)
+        alone = self.state is State.IDLE and len(data) <= _MEMORABLE
+        if self.state is State.IDLE:
+            self._arrived = arrived
+            self._enter(State.HEAD, now)
+        rest = self._meter.take(data)
+        if rest is None:
+            return []
+        self._head = self._meter.head
+        if self._busy:
+            raise self._busy
+        rules.check(rules.BEFORE_PARSING, self._head, self._limits)
+        parsed = Parsed(self._head)
+        rules.check(rules.AFTER_PARSING, self._head, self._limits)
+        self._parsed, self._body_due = parsed, now + self._limits.body_time
+        actions = self._read_body(parsed, rest, now)
+        if alone and not rest and actions and isinstance(answer := actions[0], Answer):
+            self._memorable = {data: Familiar(self._head, answer.request)}
+        return actions or ([Send(go_on)] if (go_on := parsed.go_on()) else [])
+
+    def _read_body(self, parsed: Parsed, data: bytes, now: float) -> list[Action]:
+        self._enter(State.BODY, now)
+        missing = rules.announced(self._head) - len(self._body)
+        self._body += parsed.receive(data[:missing])  # never more, so that every head passes the meter
+        if not parsed.complete:
+            return []
+        self._cycle = parsed
+        self._keep(data[missing:], now)
+        return [self._answer(now)]
+
+    def _answer(self, now: float) -> Answer:
+        self._enter(State.ANSWER, now)
+        method = self._head.request_line[0].decode("ascii")
+        path, query = rules.split_target(self._head)
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in self._head.fields}
+        body, self._body = bytes(self._body), bytearray()
+        return Answer(Request(method, path, query, headers, body, self.address, self._arrived))
+
+    def _keep(self, data: bytes, now: float) -> None:
+        if not self._kept:
+            self._kept_since = now
+        self._kept += data
+
+    # ---- ending
+
+    def _refuse(self, error: RequestError, now: float) -> list[Action]:
+        if self.state is not State.BODY:
+            error = self._host_first(error)
+        method, target, _ = self._head.request_line
+        path = rules.split_target(self._head)[0] if target else ""
+        body = rules.error_body(error, path, self.address)
+        extra = (("Allow", rules.allowed_methods()),) if isinstance(error, MethodNotAllowed) else ()
+        data = h11.Connection(h11.SERVER).send(response(error.status, JSON, extra, len(body), closing=True))
+        if method != b"HEAD":
+            data += body
+        self._enter(State.LINGER, now)
+        logged = Refused(error, method.decode("latin-1"), path, len(body), self._arrived)
+        return [Send(data), logged, *self._half_close()]
+
+    def _host_first(self, error: RequestError) -> RequestError:
+        """The lines read so far may name a foreign host: then that is what is wrong, whatever else is."""
+        self._head = self._meter.head
+        if error is self._busy:
+            return error
+        try:
+            rules.foreign_host(self._head)
+        except RequestError as foreign:
+            return foreign
+        return error
+
+    def _half_close(self) -> list[Action]:
+        return self._close() if self.client_ended else [Ending.HALF_CLOSE]
+
+    def _close(self) -> list[Action]:
+        self.state, self.deadline = State.CLOSED, None
+        return [Ending.CLOSE]
+
+    def _enter(self, state: State, now: float) -> None:
+        self.state = state
+        if state is State.IDLE:
+            self.idle_since = now
+        if state is State.LINGER:
+            self._kept.clear()  # it will not be looked at, and while it is full nothing is read
+        if state is State.HEAD and self._first:
+            return  # the deadline of a first head runs from the connection's acceptance
+        if self._busy and state in _READING:
+            return
+        name = "drain" if self._stopping and state is State.LINGER else _DEADLINES.get(state)
+        self.deadline = None if name is None else now + getattr(self._limits, name)
+        if state is State.BODY and self.deadline is not None:
+            self.deadline = min(self.deadline, self._body_due)

@@ -1,0 +1,75 @@
+"""The threads that answer: one a request, kept for the next one, none that could hold the process's exit."""
+
+import threading
+import time
+from collections.abc import Callable
+from queue import SimpleQueue
+
+from bankml.http.exchange import Application, LogLine, Request
+from bankml.errors import BankmlError
+from bankml.http.log import Entry, RequestLog
+from bankml.http.reply import Progress, WireReply
+from bankml.http.rules import error_body
+
+Job = Callable[[], None]
+
+
+class Workers:
+    """Daemon threads. `run` is called from one thread; there are as many threads as there were jobs at once."""
+
+    def __init__(self) -> None:
+        self._idle: list[SimpleQueue[Job]] = []
+        self._started = 0
+
+    def run(self, job: Job) -> None:
+        try:
+            mailbox = self._idle.pop()
+        except IndexError:
+            mailbox = SimpleQueue()
+            self._started += 1
+            name = f"answer-{self._started}"
+            threading.Thread(target=self._serve, args=(mailbox,), name=name, daemon=True).start()
+        mailbox.put(job)
+
+    @property
+    def busy(self) -> int:
+        """How many threads are at work."""
+        return self._started - len(self._idle)
+
+    def settle(self, seconds: float) -> int:
+        """Waits at most `seconds` for all to be idle; how many are not."""
+        until = time.monotonic() + seconds
+        while self.busy and time.monotonic() < until:
+            time.sleep(0.005)
+        return self.busy
+
+    def _serve(self, mailbox: SimpleQueue[Job]) -> None:
+        while True:
+            job = mailbox.get()
+            job()
+            self._idle.append(mailbox)
+
+
+def answer(application: Application, request: Request, reply: WireReply, log: RequestLog) -> None:
+    """One request's work in its thread: the application's answer, or what a defect makes of it, and the log's line."""
+    try:
+        line = application.answer(request, reply)
+        if reply.progress is not Progress.COMPLETE and not reply.gone:
+            line = _failed(request, reply, "no whole answer was given")
+    except BaseException as error:  # a defect: its type is logged, its message may quote what a person wrote
+        line = _failed(request, reply, type(error).__name__)
+    finally:
+        reply.returned()
+    seconds = time.monotonic() - request.arrived
+    first = None if reply.first_write is None else reply.first_write - request.arrived
+    size = 0 if request.method == "HEAD" else reply.size
+    log.write(Entry(request.address, request.method, request.path, size, seconds, line, first))
+
+
+def _failed(request: Request, reply: WireReply, what: str) -> LogLine:
+    """A 500 if nothing has been sent. A streamed answer stays unfinished, and the connection is aborted for that."""
+    if reply.progress is not Progress.NOTHING:
+        return LogLine(500, note=f"aborted: {what}")
+    error = BankmlError("the server failed at this request; its log says more")
+    reply.whole(error.status, error_body(error, request.path, request.address))
+    return LogLine(error.status, note=f"failed: {what}")

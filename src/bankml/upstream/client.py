@@ -1,0 +1,236 @@
+"""Connections to the engine, kept alive between requests; used by worker threads, blocking.
+
+A worker that waits for the engine looks every `_POLL` seconds whether its client is still there. If not, its connection
+is closed, and llama-server stops generating when it sees that.
+"""
+
+import os
+import socket
+import struct
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from bankml.engine.queue import Cancelled
+from bankml.errors import EngineFailed
+from bankml.upstream.engine_answer import AnswerReader, EngineHead, broken
+from bankml.http.limits import Limits
+
+_POLL = 0.1
+_TIMEVAL = struct.Struct("ll")
+_READ = 1 << 16
+_CONNECT = 5.0  # seconds; a loopback address answers at once or its queue is full
+
+SocketName = tuple[str, int]
+
+
+class ConnectionLost(EngineFailed):
+    """The engine closed the connection and had sent nothing of its answer."""
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long a worker waits: until `cancelled()` (Cancelled is raised) or `until` (EngineFailed)."""
+
+    cancelled: Callable[[], bool]
+    until: float | None = None
+
+    def check(self) -> None:
+        if self.cancelled():
+            raise Cancelled
+        if self.until is not None and time.monotonic() > self.until:
+            raise EngineFailed("llama-server did not answer in time")
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A whole answer."""
+
+    head: EngineHead
+    body: bytes
+
+
+class EngineConnection:
+    """One connection, one request at a time. After an answer read to its end `open` says whether it can be used again.
+
+    `kept`: it had waited for its next request, so that the engine may have closed it meanwhile.
+    """
+
+    def __init__(self, connected: socket.socket, host: str, limits: Limits) -> None:
+        self._socket = connected
+        # The kernel's own time-out: Python's would be a system call more each time.
+        self._socket.settimeout(None)
+        for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
+            self._socket.setsockopt(socket.SOL_SOCKET, option, _TIMEVAL.pack(0, int(_POLL * 1e6)))
+        self._host = host
+        self._limits = limits
+        self.open = True
+        self.kept = False
+
+    def close(self) -> None:
+        self.open = False
+        self._socket.close()
+
+    def whole(self, method: str, target: str, body: bytes | None, patience: Patience) -> Whole:
+        """Asks and reads the whole answer. Raises EngineFailed, ConnectionLost or Cancelled; it is closed then."""
+        answer = self.ask(method, target, body, patience)
+        return Whole(answer.head, answer.whole())
+
+    def ask(self, method: str, target: str, body: bytes | None, patience: Patience) -> "EngineAnswer":
+        """Asks and reads the answer's head. `target` is one that has come as a request's. Raises as `whole`."""
+        head = f"{method} {target} HTTP/1.1\r\nHost: {self._host}\r\n"
+        if body is not None:
+            head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+        reader = AnswerReader(self._limits)
+        try:
+            self._send(head.encode("ascii") + b"\r\n" + (body or b""), patience)
+            first = b""
+            while reader.head is None:
+                first += self.take(reader, patience)
+        except BaseException:
+            self.close()
+            raise
+        return EngineAnswer(self, reader, reader.head, first, patience, self._limits)
+
+    def _send(self, data: bytes, patience: Patience) -> None:
+        rest = memoryview(data)
+        while rest:
+            try:
+                rest = rest[self._socket.send(rest) :]
+            except BlockingIOError:
+                patience.check()
+            except OSError:
+                return  # it may have answered before it closed, and if not, reading tells
+
+    def take(self, reader: AnswerReader, patience: Patience | None) -> bytes:
+        """Waits for bytes and gives them to `reader`. What of them is the body's. Without patience it waits for none.
+
+        Raises EngineFailed, ConnectionLost, Cancelled.
+        """
+        while True:
+            try:
+                data = self._socket.recv(_READ, 0 if patience else socket.MSG_DONTWAIT)
+                break
+            except BlockingIOError:
+                if patience is None:
+                    return b""
+                patience.check()
+            except OSError:  # reset
+                if reader.begun:
+                    raise broken("the connection was reset within it") from None
+                data = b""
+                break
+        if data:
+            return reader.take(data)
+        if not reader.begun:
+            raise ConnectionLost("llama-server closed the connection without an answer")
+        reader.ended()
+        return b""
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+
+class EngineAnswer:
+    """An answer whose head has come, and `first` of its body. `settle` it when its body is read, or is not wanted."""
+
+    def __init__(
+        self,
+        connection: EngineConnection,
+        reader: AnswerReader,
+        head: EngineHead,
+        first: bytes,
+        patience: Patience,
+        limits: Limits,
+    ) -> None:
+        self.head = head
+        self.first = first
+        self.connection = connection
+        self._reader = reader
+        self._patience = patience
+        self._most = limits.engine_body
+
+    @property
+    def complete(self) -> bool:
+        return self._reader.complete
+
+    def wait(self) -> bytes:
+        """Waits for more of the body. Raises EngineFailed, Cancelled."""
+        return self.connection.take(self._reader, self._patience)
+
+    def pull(self) -> bytes:
+        """What more of the body has come already. Raises EngineFailed."""
+        return self.connection.take(self._reader, None)
+
+    def whole(self) -> bytes:
+        """The whole body; it is settled then. Raises EngineFailed, also for a body beyond the limit, and Cancelled."""
+        parts, size = [self.first], len(self.first)
+        try:
+            while not self.complete:
+                parts.append(self.wait())
+                size += len(parts[-1])
+                if size > self._most:
+                    raise broken(f"its body is longer than {self._most} bytes")
+        finally:
+            self.settle()
+        return b"".join(parts)
+
+    def settle(self) -> None:
+        """Closes the connection unless the whole answer was read and the engine keeps it open."""
+        if not (self.complete and self.head.keeps_open):
+            self.connection.close()
+
+
+class Upstream:
+    """The engine's address and the open connections to it. `address` is (host, port), the host an IP address."""
+
+    def __init__(self, address: SocketName, limits: Limits) -> None:
+        self.address = address
+        self.limits = limits
+        host, port = address
+        self.shown = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        self._lock = threading.Lock()
+        self._kept: list[tuple[float, EngineConnection]] = []  # the last one is the youngest
+
+    def connect(self) -> EngineConnection:
+        """A new connection. Raises EngineFailed."""
+        try:
+            connected = socket.create_connection(self.address, _CONNECT)
+            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        except OSError as error:
+            why = os.strerror(error.errno) if error.errno else str(error)
+            raise EngineFailed(f"llama-server at {self.shown} cannot be reached: {why}") from None
+        return EngineConnection(connected, self.shown, self.limits)
+
+    def take(self) -> EngineConnection:
+        """The connection that was used last, else a new one. A kept one may be closed by now: see its `kept`."""
+        with self._lock:
+            self._forget_old()
+            if self._kept:
+                return self._kept.pop()[1]
+        return self.connect()
+
+    def give_back(self, connection: EngineConnection) -> None:
+        """`connection` may be taken by others, if its last answer left it open."""
+        if not connection.open:
+            return
+        with self._lock:
+            self._forget_old()
+            if len(self._kept) < self.limits.engine_kept:
+                connection.kept = True
+                self._kept.append((time.monotonic(), connection))
+                return
+        connection.close()
+
+    def close(self) -> None:
+        """Closes the connections that nobody uses."""
+        with self._lock:
+            for _, connection in self._kept:
+                connection.close()
+            self._kept.clear()
+
+    def _forget_old(self) -> None:
+        oldest = time.monotonic() - self.limits.engine_idle
+        while self._kept and self._kept[0][0] < oldest:
+            self._kept.pop(0)[1].close()

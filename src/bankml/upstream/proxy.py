@@ -1,0 +1,206 @@
+"""The application in front of llama-server: its answers passed on, those of the chat with a receipt.
+
+    path                                     answered by
+    GET /bankml                              us: what was verified, and where the engine is
+    GET /health /props /v1/models            the engine
+    POST /v1/chat/completions                the engine, receipt added
+
+Before every answer of the engine's, the file and the engine are checked (see vouch). An error the engine answers with
+is passed on, status and body; an answer that cannot be read becomes a 502, or an event that says so once a stream has
+begun, and no receipt.
+"""
+
+import logging
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from bankml.api import status
+from bankml.api.answering import CLIENT_LEFT, gone
+from bankml.http.exchange import EVENT_STREAM, JSON, Headers, LogLine, Reply, Request
+from bankml.http.json_out import event, written
+from bankml.http.error_bodies import error_object
+from bankml.api.routes import Started
+from bankml.engine.queue import Cancelled
+from bankml.errors import BankmlError, EngineFailed, MethodNotAllowed, NotFound
+from bankml.http.relay import Relay
+from bankml.http.reply import WireReply
+from bankml.http.rules import error_body
+from bankml.upstream.transcript import EventStream, Transcript, with_receipt
+from bankml.upstream.client import EngineAnswer, Patience, Whole
+from bankml.upstream.vouch import Declined, Vouch, Vouched
+from bankml.measure.prometheus import State
+from bankml.receipt.receipt import Tally
+
+log = logging.getLogger("bankml.http")
+
+
+class Outgoing(Started):
+    """A reply of the gateway's own connections, which can relay."""
+
+    def relay(self, relay: Relay) -> None:
+        """Raises Cancelled, or what the relay's source raised."""
+        if not isinstance(self.reply, WireReply):
+            raise TypeError("an answer of the engine's is relayed over a connection of the gateway's only")
+        if not self.reply.relay(relay):
+            raise Cancelled
+
+
+@dataclass(frozen=True)
+class _Events:
+    """The events of a stream as a relay's source."""
+
+    answer: EngineAnswer
+    stream: EventStream
+
+    def fileno(self) -> int:
+        return self.answer.connection.fileno()
+
+    def pull(self) -> bytes:
+        return self.stream.split(self.answer.pull())
+
+    def sent(self) -> None:
+        self.stream.read()
+
+    @property
+    def complete(self) -> bool:
+        return self.answer.complete
+
+
+class Proxy:
+    """Answers requests with what the engine that `vouch` checks answers; any number of threads may call it."""
+
+    def __init__(self, vouch: Vouch) -> None:
+        self._vouch = vouch
+        looks = dict.fromkeys(("/health", "/v1/health", "/props", "/models", "/v1/models"), ("GET", self._look))
+        chats = dict.fromkeys(("/chat/completions", "/v1/chat/completions"), ("POST", self._chat))
+        self._routes: Mapping[str, tuple[str, Callable[[Request, Outgoing], LogLine]]] = {
+            "/bankml": ("GET", self._bankml),
+            **looks,
+            **chats,
+        }
+
+    def answer(self, request: Request, reply: Reply) -> LogLine:
+        """Answers `request` through `reply`. Whatever goes wrong becomes an answer, or an event once one has begun."""
+        outgoing = Outgoing(reply)
+        try:
+            return self._route(request)(request, outgoing)
+        except Cancelled:
+            return self._leave(outgoing)
+        except Declined as error:
+            return _pass_on(error.answer, outgoing)
+        except BankmlError as error:
+            return self._refuse(error, request, outgoing)
+        except Exception as error:
+            # A defect here. The message may quote what a person wrote, so only its type and its place are logged.
+            log.error("%s\n%s", type(error).__name__, "".join(traceback.format_tb(error.__traceback__)))
+            return self._refuse(BankmlError("the server failed at this request; its log says where"), request, outgoing)
+
+    def route(self, request: Request) -> str | None:
+        """The path of the table above that `request` asks for."""
+        return request.path if request.path in self._routes else None
+
+    def state(self) -> State:
+        """What is true of it at this moment, for its metrics; of the engine only that it is one."""
+        return State(status.BEHIND)
+
+    # ---- what is answered
+
+    def _route(self, request: Request) -> Callable[[Request, Outgoing], LogLine]:
+        if request.path not in self._routes:
+            raise NotFound("there is nothing at this path; GET /bankml says what this server is")
+        method, handler = self._routes[request.path]
+        if request.method != method and (request.method, method) != ("HEAD", "GET"):
+            raise MethodNotAllowed(f"{request.path} answers {method} only")
+        return handler
+
+    def _bankml(self, request: Request, reply: Outgoing) -> LogLine:
+        reply.whole(200, written(status.in_front_of(self._vouch.verified, self._vouch.upstream.shown)))
+        return LogLine(200)
+
+    def _look(self, request: Request, reply: Outgoing) -> LogLine:
+        vouched = self._vouch.connection(reply.cancelled)
+        answer = vouched.props
+        if request.path != "/props":
+            answer = vouched.connection.whole("GET", _target(request), None, self._vouch.patience(reply.cancelled))
+        self._vouch.upstream.give_back(vouched.connection)
+        return _pass_on(answer, reply)
+
+    def _chat(self, request: Request, reply: Outgoing) -> LogLine:
+        vouched = self._vouch.connection(reply.cancelled)
+        answer = vouched.connection.ask("POST", _target(request), request.body, Patience(reply.cancelled))
+        try:
+            return self._chat_answer(request, vouched, answer, reply)
+        finally:
+            answer.settle()
+            self._vouch.upstream.give_back(vouched.connection)
+
+    def _chat_answer(self, request: Request, vouched: Vouched, answer: EngineAnswer, reply: Outgoing) -> LogLine:
+        if answer.head.status != 200:
+            return _pass_on(Whole(answer.head, answer.whole()), reply)
+        tally = Tally(vouched.provenance, request.body, request.arrived)
+        transcript = Transcript(tally)
+        if answer.head.media_type == EVENT_STREAM:
+            stream = EventStream(tally, transcript, self._vouch.upstream.limits.engine_body)
+            failed = self._stream(answer, stream, reply)
+        elif answer.head.media_type == "application/json":
+            reply.whole(200, with_receipt(answer.whole(), transcript), answer.head.content_type)
+            failed = False
+        else:
+            raise EngineFailed("llama-server's answer is neither JSON nor a stream of events")
+        counts = transcript.counts
+        note = "the engine failed" if failed else transcript.finish
+        return LogLine(200, counts.prompt, counts.cached, counts.completion, note, ttft_ms=tally.ttft_ms)
+
+    def _stream(self, answer: EngineAnswer, stream: EventStream, reply: Outgoing) -> bool:
+        """Passes the events on. Whether the engine said in one of them that it failed."""
+        events = stream.take(answer.first)
+        while not (events or answer.complete):
+            events = stream.take(answer.wait())
+        if events:
+            _write(reply, events)
+        if not answer.complete:
+            reply.relay(Relay(_Events(answer, stream)))
+        _write(reply, stream.end())
+        reply.finish()
+        return stream.failed
+
+    # ---- what is not
+
+    def _leave(self, reply: Outgoing) -> LogLine:
+        """The client left (and reads nothing) or the server is stopping. A stream that has begun breaks off."""
+        if not reply.started:
+            gone(reply)
+        return LogLine(CLIENT_LEFT, note="cancelled")
+
+    def _refuse(self, error: BankmlError, request: Request, reply: Outgoing) -> LogLine:
+        if reply.started:
+            reply.write(event(error_object(error)))
+            reply.finish()
+            return LogLine(200, note=f"broken off: {error.kind}")
+        headers: Headers = ()
+        if isinstance(error, MethodNotAllowed):
+            method = self._routes[request.path][0]
+            headers = (("Allow", "GET, HEAD" if method == "GET" else method),)
+        reply.whole(error.status, error_body(error, request.path, request.address), JSON, headers)
+        return LogLine(error.status, note=error.kind)
+
+
+def _target(request: Request) -> str:
+    return f"{request.path}?{request.query}" if request.query else request.path
+
+
+def _pass_on(answer: Whole, reply: Reply) -> LogLine:
+    """An answer as the engine gave it. What is neither 200 nor an error is none that it gives."""
+    code = answer.head.status
+    if code != 200 and not 400 <= code <= 599:
+        raise EngineFailed(f"llama-server answered with status {code}")
+    reply.whole(code, answer.body, answer.head.content_type or JSON)
+    return LogLine(code, note="" if code == 200 else "the engine's answer")
+
+
+def _write(reply: Started, data: bytes) -> None:
+    if not reply.started:
+        reply.start(200, EVENT_STREAM)
+    if data and not reply.write(data):
+        raise Cancelled

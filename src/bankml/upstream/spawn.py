@@ -1,0 +1,199 @@
+"""llama-server as a child process that cannot outlive us.
+
+On Linux the kernel is asked, in the child and before it becomes llama-server, to kill it when the thread that started
+it ends (prctl(2), PR_SET_PDEATHSIG): so whatever ends us, SIGKILL included, ends the child. The main thread must start
+it, which lives as long as the process. A parent that died before the kernel was asked is noticed by its number.
+
+The child has a process group of its own, so that a terminal's Ctrl-C reaches us alone and answers can end in order.
+Its output goes to a log file if one is named; otherwise its last lines are kept, to be shown when it ends unasked.
+"""
+
+import contextlib
+import ctypes
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import IO
+
+from bankml.errors import EngineFailed, UsageError
+from bankml.files import problem
+from bankml.upstream.client import SocketName
+
+READY_WITHIN = 900.0
+"""Seconds for a spawned engine to load its model."""
+
+_PR_SET_PDEATHSIG = 1
+_STOPS_WITHIN = 0.7  # seconds from SIGTERM to SIGKILL: with the gateway's grace, less than five
+_LINES_KEPT = 20
+_LINES_SHOWN = 3
+_LINE = 4096  # bytes of a line that are kept
+_ENVIRONMENT_OF_THE_ENGINE = ("LLAMA_ARG_", "LLAMA_API_KEY")  # would add to the command line, unseen
+
+
+@dataclass(frozen=True)
+class Spawning:
+    """How llama-server is started: `program` as for execvp, `model` the canonical path, `slot_dir` an existing folder.
+
+    `log` is the file its output is added to.
+    """
+
+    program: str
+    model: str
+    address: SocketName
+    threads: int
+    n_ctx: int
+    spec_ngram: bool = False
+    slot_dir: str | None = None
+    log: str | None = None
+
+    @property
+    def command(self) -> list[str]:
+        host, port = self.address
+        words = [self.program, "-m", self.model, "--host", host, "--port", str(port)]
+        words += ["-t", str(self.threads), "-c", str(self.n_ctx), "-np", "1"]
+        words += ["--jinja", "--reasoning", "off", "--no-webui"]
+        words += ["--spec-type", "ngram-simple"] if self.spec_ngram else []
+        words += ["--slot-save-path", self.slot_dir] if self.slot_dir else []
+        return words
+
+
+class Child:
+    """The running child. `ended` is called, in another thread, when it ends without having been stopped."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]", ended: Callable[[str], object]) -> None:
+        self._process = process
+        self._ended = ended
+        self._stopping = False
+        self._last: deque[bytes] = deque(maxlen=_LINES_KEPT)
+        self._watcher = threading.Thread(target=self._watch, name="llama-server", daemon=True)
+        self._watcher.start()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def alive(self) -> None:
+        """Raises EngineFailed once the child has ended."""
+        code = self._process.poll()
+        if code is not None:
+            self._watcher.join(0.2)  # its last words
+            raise EngineFailed(self._obituary(code))
+
+    def stop(self) -> None:
+        """SIGTERM, then SIGKILL; returns when the child is gone."""
+        self._stopping = True
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            with contextlib.suppress(ProcessLookupError):
+                self._process.send_signal(number)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(_STOPS_WITHIN)
+                return
+        self._process.wait()
+
+    def _watch(self) -> None:
+        if self._process.stdout is not None:
+            _keep_lines(self._process.stdout, self._last)
+        code = self._process.wait()
+        if not self._stopping:
+            self._ended(self._obituary(code))
+
+    def _obituary(self, code: int) -> str:
+        how = f"by {_signal_name(-code)}" if code < 0 else f"with exit code {code}"
+        lines = [line.decode("utf-8", "replace").strip() for line in self._last]
+        words = " | ".join([line for line in lines if line][-_LINES_SHOWN:])
+        return f"llama-server ended {how}" + (f"; its last words: {words}" if words else "")
+
+
+def _keep_lines(output: IO[bytes], lines: deque[bytes]) -> None:
+    whole = True
+    while line := output.readline(_LINE):
+        if whole:
+            lines.append(line)
+        whole = line.endswith(b"\n")
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+@contextlib.contextmanager
+def spawned(spawning: Spawning, ended: Callable[[str], object]) -> Iterator[Child]:
+    """llama-server, running for the `with` block. Call it from the main thread.
+
+    Raises UsageError when the program cannot be started, FileProblem when the log cannot be written.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        raise RuntimeError("the kernel ends the child with the thread that started it: start it from the main thread")
+    with contextlib.ExitStack() as stack:
+        process = _start(spawning, stack)
+        try:
+            child = Child(process, ended)
+        except BaseException:
+            process.kill()
+            raise
+        try:
+            yield child
+        finally:
+            child.stop()
+
+
+def _start(spawning: Spawning, stack: contextlib.ExitStack) -> "subprocess.Popen[bytes]":
+    program = shutil.which(spawning.program)
+    if program is None:
+        raise UsageError(f"--spawn {spawning.program}: there is no such program, or it may not be run")
+    output: int | IO[bytes] = subprocess.PIPE
+    if spawning.log is not None:
+        try:
+            # only for its owner: at a high verbosity llama-server logs what people write
+            log = os.open(spawning.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise problem("write", spawning.log, error) from error
+        output = stack.enter_context(os.fdopen(log, "wb"))
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(_ENVIRONMENT_OF_THE_ENGINE)}
+    try:
+        return subprocess.Popen(
+            spawning.command,
+            executable=program,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env=environment,
+            process_group=0,
+            # prctl has no other way in; between fork and exec it takes no lock that another thread could hold
+            preexec_fn=_die_with_parent(),  # noqa: PLW1509
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        raise UsageError(f"--spawn {spawning.program} cannot be started: {error}") from None
+
+
+def _die_with_parent() -> Callable[[], None] | None:
+    """What the child does between fork and exec; all it needs is looked up before. None where there is no prctl."""
+    if sys.platform != "linux":
+        return None
+    prctl = ctypes.CDLL(None).prctl
+    parent = os.getpid()
+
+    def ask_the_kernel() -> None:
+        if prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0) != 0 or os.getppid() != parent:
+            os._exit(127)
+
+    return ask_the_kernel
+
+
+def refuse_if_answering(address: SocketName, shown: str) -> None:
+    """Raises UsageError when something listens at `address` already: it would answer in the engine's place."""
+    try:
+        socket.create_connection(address, 1.0).close()
+    except OSError:
+        return
+    raise UsageError(f"--upstream {shown}: something answers there already; stop it, or name another port")

@@ -1,0 +1,237 @@
+"""The engine's chat answers: read for their text and counts, passed on as they are, with a receipt added.
+
+Not a byte of the engine's is rewritten. A whole answer gets one more member before its last brace, a stream one more
+event before `data: [DONE]`. An answer that two clients could read differently (a key twice, half a surrogate pair, a
+lone CR or a named event) is refused, because the receipt would vouch for one reading only.
+"""
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from bankml.http.json_out import event, written
+from bankml.upstream.engine_answer import broken
+from bankml.receipt.check import RECEIPT_KEY, probabilities, texts
+from bankml.receipt.receipt import Tally
+
+_WHITE = b" \t\r\n"
+_EVENT_END = re.compile(rb"\n\r?\n")
+_DONE = re.compile(rb"\[DONE\]")
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Tokens as the engine counted them; None what it did not say."""
+
+    prompt: int | None = None
+    cached: int | None = None
+    completion: int | None = None
+
+
+def engine_object(data: bytes) -> dict[str, Any]:
+    """The JSON object that `data` is. Raises EngineFailed."""
+    try:
+        value = _JSON.decode(data.decode("utf-8"))
+    except RecursionError:
+        raise broken("its JSON is nested too deep") from None
+    except ValueError:
+        raise broken("it is not JSON") from None
+    if not isinstance(value, dict):
+        raise broken("it is JSON, but no object")
+    return value
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise broken("it has a key twice")
+    return members
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise broken(f"it holds {name}, which is no JSON")
+
+
+_JSON = json.JSONDecoder(object_pairs_hook=_once, parse_constant=_no_constant)  # made once: half of an event's reading
+
+
+class Transcript:
+    """What has been read of one answer. `tally` hashes the text."""
+
+    def __init__(self, tally: Tally) -> None:
+        self._tally = tally
+        self._usage: dict[str, Any] = {}
+        self._timings: dict[str, Any] = {}
+        self.choices_seen = False
+        self.finish = ""
+
+    def read(self, found: dict[str, Any], part: str, source: bytes) -> None:
+        """Reads an answer's or an event's object, whose choices hold a `part` each and whose JSON is `source`.
+
+        Raises EngineFailed.
+        """
+        if RECEIPT_KEY in found:
+            raise broken("it carries a receipt already: the engine must be llama-server itself")
+        choices = found.get("choices")
+        if not isinstance(choices, list) or not all(
+            isinstance(choice, dict) and isinstance(choice.get(part), dict) for choice in choices
+        ):
+            raise broken(f"it has no choices with a {part} each")
+        try:
+            for text in texts(found, "messages"):
+                self._tally.text(text)
+        except UnicodeEncodeError:
+            raise broken("its text holds half a surrogate pair") from None
+        if any(choice.get("logprobs") for choice in choices):
+            for entries in probabilities(source.decode("utf-8")):
+                self._tally.logprobs(entries)
+        for choice in choices:
+            self.choices_seen = True
+            reason = choice.get("finish_reason")
+            self.finish = reason if isinstance(reason, str) else self.finish
+        self._usage = _mapping(found.get("usage")) or self._usage
+        self._timings = _mapping(found.get("timings")) or self._timings
+
+    @property
+    def counts(self) -> Counts:
+        """OpenAI's `usage`, or llama-server's `timings`, which it sends in a stream without being asked."""
+        prompt, completion = (_count(self._usage.get(f"{name}_tokens")) for name in ("prompt", "completion"))
+        fresh, cached, made = (_count(self._timings.get(f"{name}_n")) for name in ("prompt", "cache", "predicted"))
+        if prompt is None and fresh is not None and cached is not None:
+            prompt = fresh + cached
+        return Counts(prompt, cached, made if completion is None else completion)
+
+    def receipt(self) -> dict[str, object]:
+        counts = self.counts
+        return self._tally.receipt(counts.prompt, counts.completion)
+
+
+def _mapping(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _count(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def with_receipt(body: bytes, transcript: Transcript) -> bytes:
+    """A whole answer with its receipt as the last member. Raises EngineFailed for what is no answer."""
+    transcript.read(engine_object(body), "message", body)
+    if not transcript.choices_seen:
+        raise broken("it has no choices")
+    # JSON's white space can only surround the object, so its last other byte is the brace that ends it.
+    end = len(body.rstrip(_WHITE)) - 1
+    return body[:end] + b',"%s":%s' % (RECEIPT_KEY.encode(), written(transcript.receipt())) + body[end:]
+
+
+class EventStream:
+    """A streamed answer: bytes in as they come, whole events out, as they were sent.
+
+    `split` gives the events that are whole now, and `read` reads those it gave. Between the two they may be sent on
+    already, so that nobody waits for our reading: an event that cannot be read ends the stream, and no receipt follows.
+    [DONE] is kept for `end`. An event that says `error` is passed on like any other, and the stream gets no receipt.
+    """
+
+    def __init__(self, tally: Tally, transcript: Transcript, most: int) -> None:
+        self._tally = tally
+        self._transcript = transcript
+        self._most = most
+        self._held = bytearray()
+        self._looked_at = 0  # no event ends within these
+        self._unread: list[bytes] = []
+        self._done = b""
+        self.failed = False
+
+    def take(self, data: bytes) -> bytes:
+        """The events that are whole now, read already. Raises EngineFailed."""
+        events = self.split(data)
+        self.read()
+        return events
+
+    def split(self, data: bytes) -> bytes:
+        """The events that are whole now, without [DONE]. Raises EngineFailed for one that is too long."""
+        if not (self._held or self._done) and data.endswith(b"\n\n") and b"[DONE]" not in data:
+            self._unread.append(data)  # most often: whole events, and not the last
+            return data
+        held: bytes | bytearray = data
+        if self._held:
+            self._held += data
+            held = self._held
+        start, at = 0, max(0, self._looked_at - 2)
+        while end := _EVENT_END.search(held, at):
+            if (
+                not self._done
+                and _DONE.search(held, start, end.end())
+                and _data(bytes(held[start : end.end()])) == b"[DONE]"
+            ):
+                self._done = bytes(held[start : end.end()])
+            if self._done:
+                break
+            start = at = end.end()
+        passed = bytes(held[:start])
+        if held is self._held:
+            del self._held[:start]
+        else:
+            self._held = bytearray(held[start:])
+        self._looked_at = len(self._held)
+        if self._looked_at > self._most:
+            raise broken(f"an event is longer than {self._most} bytes")
+        if passed:
+            self._unread.append(passed)
+        return passed
+
+    def read(self) -> None:
+        """Reads what `split` gave. Raises EngineFailed."""
+        unread, self._unread = self._unread, []
+        for events in unread:
+            for one in _EVENT_END.split(events):
+                self._read(one)
+        if self._done and self._held != self._done:
+            raise broken("something follows data: [DONE]")
+
+    def end(self) -> bytes:
+        """The end of the stream: the receipt and [DONE]. Raises EngineFailed where the engine's stream has no end."""
+        if not self._done:
+            if self.failed and not self._held:
+                return b""
+            raise broken("the stream ended without data: [DONE]")
+        if self.failed:
+            return self._done
+        if not self._transcript.choices_seen:
+            raise broken("the stream has no choices")
+        return event({RECEIPT_KEY: self._transcript.receipt()}) + self._done
+
+    def _read(self, one: bytes) -> None:
+        data = _data(one)
+        if data is None:
+            return
+        found = engine_object(data)
+        if "error" in found:
+            self.failed = True
+            return
+        if found.get("choices"):
+            self._tally.token()
+        self._transcript.read(found, "delta", data)
+
+
+def _data(one: bytes) -> bytes | None:
+    """The value of an event's only line of data; None where it has none.
+
+    Raises EngineFailed for whatever a reader of events could take for something, unlike us: all but data and comments.
+    """
+    if b"\r" in one and b"\r" in one.replace(b"\r\n", b"").removesuffix(b"\r"):
+        raise broken("a line of an event ends in CR alone")
+    try:
+        one.decode("utf-8")
+    except UnicodeDecodeError:
+        raise broken("an event is not UTF-8") from None
+    values = []
+    for line in one.split(b"\n"):
+        if line.startswith(b"data:"):
+            values.append(line[5:].strip())
+        elif not line.startswith(b":") and line not in (b"", b"\r"):
+            raise broken("an event has a line that is neither data nor a comment")
+    if len(values) > 1:
+        raise broken("an event has two lines of data")
+    return values[0] if values else None
