@@ -18,8 +18,8 @@ import threading
 import time
 from collections.abc import Callable
 
-from bankml.http.exchange import LogLine, Reply, Request
 from bankml.http import server
+from bankml.http.exchange import Reply, Request, RequestOutcome
 
 SMALL = b'{"status":"ok"}'
 EVENT = b'data: {"choices":[{"finish_reason":null,"index":0,"delta":{"content":"%s"}}],"created":1,"id":"c"}\n\n'
@@ -34,14 +34,14 @@ class Application:
     def __init__(self, events: int) -> None:
         self._events = events
 
-    def answer(self, request: Request, reply: Reply) -> LogLine:
+    def answer(self, request: Request, reply: Reply) -> RequestOutcome:
         if request.path == "/health":
             reply.whole(200, SMALL)
-            return LogLine(200)
+            return RequestOutcome(200)
         reply.start(200, "text/event-stream")
         send_events(reply.write, self._events)
         reply.finish()
-        return LogLine(200)
+        return RequestOutcome(200)
 
 
 def send_events(write: Callable[[bytes], object], events: int) -> None:

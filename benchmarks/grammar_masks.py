@@ -18,9 +18,9 @@ import numpy as np
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from bankml.gguf.header import read_header # noqa: E402
+from bankml.gguf.header import read_header  # noqa: E402
 from bankml.grammar.matcher import Grammar, Matcher  # noqa: E402
-from bankml.library.load import tree_of # noqa: E402
+from bankml.library.load import tree_of  # noqa: E402
 from bankml.text.tokenizer import Tokenizer  # noqa: E402
 
 GRAMMARS = ROOT / "tests" / "recordings" / "grammar" / "grammars.json"

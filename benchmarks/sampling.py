@@ -11,8 +11,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from bankml.sampling.chain import Sampler
-from bankml.sampling.lexicon import Lexicon
+from bankml.sampling.chain import SamplerChain
+from bankml.sampling.lexicon import SamplerVocabulary
 from bankml.sampling.logprobs import token_probs
 from bankml.sampling.parameters import SamplingParams
 
@@ -49,11 +49,11 @@ def median_ms(work) -> float:
 
 
 def main() -> None:
-    lexicon = Lexicon(N_VOCAB, lambda text: [], lambda: [b"x"] * N_VOCAB)
+    lexicon = SamplerVocabulary(N_VOCAB, lambda text: [], lambda: [b"x"] * N_VOCAB)
     row = np.random.default_rng(1).normal(0, 3, N_VOCAB).astype(np.float32)
     row[1234] = 25.0
     for name, params in CHAINS.items():
-        sampler = Sampler(replace(params), lexicon)
+        sampler = SamplerChain(replace(params), lexicon)
         sampler.accept_all(range(500))
         report(name, median_ms(lambda s=sampler: s.sample(row)))
     report("logprobs, top 20", median_ms(lambda: token_probs(row, 1234, 20)))

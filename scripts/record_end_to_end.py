@@ -13,9 +13,9 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from tests.end_to_end.answers import essence # noqa: E402
-from tests.end_to_end.cases import cases # noqa: E402
-from tests.end_to_end.servers import ask, free_port, waiting # noqa: E402
+from tests.end_to_end.answers import essence  # noqa: E402
+from tests.end_to_end.cases import cases  # noqa: E402
+from tests.end_to_end.servers import ask, free_port, waiting  # noqa: E402
 from tests.end_to_end.tiny import MODELS, write  # noqa: E402
 
 RECORDING = ROOT / "tests/recordings/end_to_end/llama-server.json"

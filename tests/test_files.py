@@ -7,14 +7,14 @@ import sys
 import pytest
 
 from bankml.errors import Refused
-from bankml.files import problem, replacing, unreadable, workshop
+from bankml.files import atomic_write, problem, temporary_directory, unreadable
 
 MAKING = """
 import sys, time
 from pathlib import Path
-from bankml.files import replacing, workshop
+from bankml.files import atomic_write, temporary_directory
 folder = Path(sys.argv[1])
-with workshop(folder, ".making-") as made, replacing(folder / "out.gguf") as out, open(made / "x", "w"):
+with temporary_directory(folder, ".making-") as made, atomic_write(folder / "out.gguf") as out, open(made / "x", "w"):
     out.write(b"half")
     out.flush()
     print("making", flush=True)
@@ -37,7 +37,7 @@ def killed(tmp_path):
 
 
 def make_again(folder):
-    with workshop(folder, ".making-"), replacing(folder / "out.gguf") as out:
+    with temporary_directory(folder, ".making-"), atomic_write(folder / "out.gguf") as out:
         out.write(b"whole")
 
 
@@ -55,7 +55,11 @@ def test_what_a_killed_process_left_is_removed_by_the_next_that_makes_the_same(k
 
 
 def test_nothing_is_left_of_a_block_that_fails(tmp_path):
-    with pytest.raises(KeyError), workshop(tmp_path, ".making-") as made, replacing(tmp_path / "out") as out:
+    with (
+        pytest.raises(KeyError),
+        temporary_directory(tmp_path, ".making-") as made,
+        atomic_write(tmp_path / "out") as out,
+    ):
         out.write(b"half")
         (made / "x").mkdir()
         raise KeyError
@@ -66,10 +70,10 @@ def test_many_make_the_same_at_once(tmp_path):
     code = f"""
 import sys
 from pathlib import Path
-from bankml.files import replacing, workshop
+from bankml.files import atomic_write, temporary_directory
 folder = Path({str(tmp_path)!r})
 for _ in range(200):
-    with workshop(folder, ".making-") as made, replacing(folder / "out") as out:
+    with temporary_directory(folder, ".making-") as made, atomic_write(folder / "out") as out:
         (made / "x").write_bytes(b"x")
         out.write(b"whole")
 """
@@ -85,12 +89,12 @@ def test_a_link_is_written_through_or_replaced(tmp_path, there):
     if there:
         outside.write_text("was")
     link.symlink_to(outside)
-    with replacing(link) as out:
+    with atomic_write(link) as out:
         out.write(b"through")
     assert link.is_symlink() and outside.read_text() == "through"
     if not there:
         outside.unlink()
-    with replacing(link, follow=False) as out:
+    with atomic_write(link, follow=False) as out:
         out.write(b"replaced")
     assert not link.is_symlink() and link.read_text() == "replaced" and outside.exists() == there
 

@@ -29,7 +29,7 @@ def unreadable(path: str | os.PathLike[str], why: str) -> FileProblem:
 
 
 @contextmanager
-def replacing(path: str | os.PathLike[str], mode: int = 0o644, *, follow: bool = True) -> Iterator[BinaryIO]:
+def atomic_write(path: str | os.PathLike[str], mode: int = 0o644, *, follow: bool = True) -> Iterator[BinaryIO]:
     """A binary file that takes the name `path` when the block ends well, and leaves nothing behind when it does not.
 
     Written under a temporary name in the same folder, flushed to the disk, then renamed: at any moment `path` is the
@@ -57,7 +57,7 @@ def replacing(path: str | os.PathLike[str], mode: int = 0o644, *, follow: bool =
 
 
 @contextmanager
-def workshop(folder: Path, prefix: str) -> Iterator[Path]:
+def temporary_directory(folder: Path, prefix: str) -> Iterator[Path]:
     """A new folder in `folder`, named `prefix` and sixteen hex digits, that goes with all it holds when the block ends.
 
     `prefix` tells what is made there: other such folders that nobody holds are left-overs. Raises OSError.

@@ -5,13 +5,13 @@ import time
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 
-from bankml.http.exchange import Request
 from bankml.api.ollama.routes import Ollama
-from bankml.api.routes import Application
+from bankml.api.routes import NativeApplication
 from bankml.engine.completion import Engine
 from bankml.errors import ModelChanged, RequestError
-from bankml.library.facts import Facts
-from bankml.library.reference import Source
+from bankml.http.exchange import Request
+from bankml.library.facts import FileFacts
+from bankml.library.reference import PinnedFile
 from bankml.library.registry import Registry
 from bankml.library.residency import Library
 from bankml.library.resident import Resident
@@ -19,7 +19,7 @@ from bankml.receipt.receipt import Provenance, sha256_hex
 from tests.engine.engine_toys import ByteVocabulary, GreedySampler, ToyModel, ToyPieces, saying
 
 PROVENANCE = Provenance("bankml-native test", sha256_hex(b"weights"), "play")
-SOURCE = Source(
+SOURCE = PinnedFile(
     "toy-1m-f16", "Toy-1M-F16.gguf", PROVENANCE.model_sha256, "/models/FORK.json", "/models/Toy-1M-F16.gguf"
 )
 CHAT = "/v1/chat/completions"
@@ -73,7 +73,7 @@ class ToyOpener:
         self._resident = resident
 
     def facts(self, source):
-        return Facts()
+        return FileFacts()
 
     def judge(self, source):
         pass
@@ -88,13 +88,13 @@ def toy_library(resident):
 
 
 def toy_application(answer="Oslo.", **parts):
-    return Application(toy_library(toy_resident(answer, **parts)))
+    return NativeApplication(toy_library(toy_resident(answer, **parts)))
 
 
 def toy_ollama(answer="Oslo.", keep_alive=300.0, **parts):
     """The same with Ollama's API, and its library."""
     library = toy_library(toy_resident(answer, **parts))
-    return Application(library, ollama=Ollama(Registry(None, SOURCE), keep_alive)), library
+    return NativeApplication(library, ollama=Ollama(Registry(None, SOURCE), keep_alive)), library
 
 
 @dataclass

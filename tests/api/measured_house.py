@@ -7,7 +7,7 @@ import threading
 import time
 from http.client import HTTPConnection
 
-from bankml.api.measured import Measured
+from bankml.api.measured import MetricsMiddleware
 from bankml.http import server
 from bankml.measure.usage import Watched
 from tests.api.api_toys import toy_application
@@ -18,7 +18,7 @@ class House:
     """Serves `application` (a toy's by default) for a `with` block."""
 
     def __init__(self, application=None):
-        self.measured = Measured(application or toy_application(), [Watched("gateway", os.getpid())])
+        self.measured = MetricsMiddleware(application or toy_application(), [Watched("gateway", os.getpid())])
         self.log = io.StringIO()
 
     def __enter__(self):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
 from bankml import __version__
-from bankml.api.routes import Application
+from bankml.api.routes import NativeApplication
 from bankml.receipt.check import check
 from tests.api.api_toys import (
     CHAT,
@@ -161,7 +161,7 @@ def test_a_file_that_changes_during_the_answer_gets_no_receipt(stream):
         resident.verified.changed = len(resident.engine.model.calls) > 5
 
     resident.engine.model.before = change_in_the_middle
-    reply = ask(Application(toy_library(resident)), body=user("Capital of Norway?", stream=stream))
+    reply = ask(NativeApplication(toy_library(resident)), body=user("Capital of Norway?", stream=stream))
     sent = b"".join(reply.writes) if stream else reply.body
     assert reply.status == (200 if stream else 503)
     assert b'"error"' in sent and b"not the file that was verified" in sent
@@ -171,7 +171,7 @@ def test_a_file_that_changes_during_the_answer_gets_no_receipt(stream):
 def test_a_changed_file_is_a_503_without_a_receipt():
     for stream in (False, True):
         resident = toy_resident()
-        application = Application(toy_library(resident))
+        application = NativeApplication(toy_library(resident))
         assert ask(application, body=user("Hi", stream=stream)).status == 200
         resident.verified.changed = True
         calls = len(resident.engine.model.calls)
@@ -216,15 +216,15 @@ def test_a_client_that_leaves_the_queue_computes_nothing():
     resident = toy_resident()
     library = toy_library(resident)
     with library.turn(lambda: False):
-        reply = ask(Application(library), body=user("Hi"), reply=MemoryReply(is_cancelled=True))
+        reply = ask(NativeApplication(library), body=user("Hi"), reply=MemoryReply(is_cancelled=True))
     assert reply.log.status == 499 and resident.engine.model.calls == []
-    assert ask(Application(library), body=user("Hi")).status == 200
+    assert ask(NativeApplication(library), body=user("Hi")).status == 200
 
 
 def test_requests_are_answered_in_the_order_they_came():
     resident, order, threads = toy_resident(), [], []
     library = toy_library(resident)
-    application = Application(library)
+    application = NativeApplication(library)
 
     def work(i):
         assert ask(application, body=user(f"number {i}")).json["choices"][0]["message"]["content"] == "Oslo."

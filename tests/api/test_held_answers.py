@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from bankml.api.routes import Application
+from bankml.api.routes import NativeApplication
 from bankml.grammar.constraint import constraint
 from bankml.receipt.receipt import sha256_hex
 from bankml.text.template import ChatTemplate
@@ -19,7 +19,7 @@ VALUE = '{"a": ["\\u00e9", 1]}'
 def application(says, template="plain"):
     """A model that says what it is told, held to nothing: what the grammar does is tested in its own room."""
     model = toy_resident(says)
-    return Application(
+    return NativeApplication(
         toy_library(replace(model, constraint=lambda body: constraint(body, ChatTemplate(TEMPLATES[template]))))
     )
 

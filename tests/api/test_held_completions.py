@@ -9,10 +9,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from bankml.api.routes import Application
+from bankml.api.routes import NativeApplication
 from bankml.grammar.constraint import constraint
 from bankml.grammar.matcher import vocabulary_tree
-from bankml.library.load import held
+from bankml.library.load import with_grammar
 from bankml.receipt.check import check
 from bankml.text.template import ChatTemplate
 from tests.api.api_toys import CHAT, ask, toy_library, toy_resident, user
@@ -28,12 +28,12 @@ LONGEST = 2.0
 
 def application(says=hashing):
     """A model that says what it is told as far as it is allowed to."""
-    return Application(
+    return NativeApplication(
         toy_library(
             replace(
                 toy_resident(says),
                 constraint=lambda body: constraint(body, PLAIN),
-                held=lambda chain, wanted: held(chain, wanted, BYTES, TREE),
+                held=lambda chain, wanted: with_grammar(chain, wanted, BYTES, TREE),
             )
         )
     )

@@ -13,9 +13,9 @@ from bankml.api.routes import build_application
 from tests.api.api_toys import CHAT, toy_application, toy_ollama, user
 from tests.api.measured_house import House, paced_model
 from tests.engine.engine_toys import hashing
+from tests.tiny_model import tiny_model
 from tests.upstream.front import STREAMED
 from tests.upstream.front import House as FrontHouse
-from tests.tiny_model import tiny_model
 
 
 def samples(data, parse=read):

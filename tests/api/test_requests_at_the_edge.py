@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from bankml.api.chat_request import COUNTS, FLAGS, MAX_TOKENS_FIELDS, REFUSED
 from bankml.api.json_in import MAX_DEPTH, read_json
-from bankml.http.json_out import written
 from bankml.errors import RequestError
+from bankml.http.json_out import json_bytes
 from tests.api.api_toys import CHAT, ask, toy_application, user
 
 RECORDED = json.loads((Path(__file__).parent.parent / "recordings" / "api" / "edge.json").read_text("utf-8"))
@@ -151,9 +151,9 @@ def test_the_model_by_each_of_its_names():
 
 
 def test_no_surrogate_is_ever_written():
-    assert written({"a\ud800": ["\udc00", "🙂", "\ud83d\ude42"]}).decode() == '{"a\ufffd": ["\ufffd", "🙂", "🙂"]}'
+    assert json_bytes({"a\ud800": ["\udc00", "🙂", "\ud83d\ude42"]}).decode() == '{"a\ufffd": ["\ufffd", "🙂", "🙂"]}'
     with pytest.raises(ValueError, match="Out of range"):
-        written(float("nan"))
+        json_bytes(float("nan"))
 
 
 json_values = st.recursive(
@@ -205,6 +205,6 @@ def test_a_bad_number_in_an_error_is_not_written_as_json():
     try:
         read_json(b'{"a": 1e999}')
     except RequestError as error:
-        assert written(str(error))
+        assert json_bytes(str(error))
     else:
         pytest.fail("1e999 was read")

@@ -3,9 +3,9 @@ import threading
 
 import pytest
 
-from bankml.http.exchange import Request
-from bankml.api.routes import Application
+from bankml.api.routes import NativeApplication
 from bankml.engine.slot_folder import SlotFolder
+from bankml.http.exchange import Request
 from tests.api.api_toys import MemoryReply, ask, toy_library, toy_resident, user
 from tests.engine.cell_toys import CellModel
 from tests.engine.engine_toys import hashing
@@ -14,7 +14,7 @@ from tests.engine.engine_toys import hashing
 @pytest.fixture
 def application(tmp_path):
     model = CellModel(hashing, n_ctx=512)
-    return Application(toy_library(toy_resident(model=model)), SlotFolder(str(tmp_path)))
+    return NativeApplication(toy_library(toy_resident(model=model)), SlotFolder(str(tmp_path)))
 
 
 def act(application, action, body=b"", slot_id="0", method="POST", address="engine"):
@@ -44,7 +44,7 @@ def test_save_erase_and_restore(application, tmp_path):
 
 
 def test_without_a_folder():
-    application = Application(toy_library(toy_resident(model=CellModel())))
+    application = NativeApplication(toy_library(toy_resident(model=CellModel())))
     for action in ("save", "erase", "nonsense"):
         reply = act(application, action, {"filename": "a"})
         assert reply.status == 501 and reply.error["type"] == "not_supported_error"

@@ -15,9 +15,9 @@ from bankml.cli import main
 from bankml.gate.verify import verify
 from bankml.library.load import load
 from bankml.library.registry import Registry
+from tests.convert.hf_folder import make_folder
 from tests.end_to_end import tiny
 from tests.library.folders import pin, templated
-from tests.convert.hf_folder import make_folder
 
 MODEL = tiny.MODELS[0]
 

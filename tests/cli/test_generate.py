@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from bankml.http.exchange import Request
 from bankml.api.routes import build_application
 from bankml.cli import main
 from bankml.errors import Refused
 from bankml.gate.verify import record
+from bankml.http.exchange import Request
 from tests.tiny_model import END, tiny_model
 
 MESSAGES = [{"role": "user", "content": "hé"}]

@@ -10,9 +10,9 @@ import numpy as np
 from safetensors.numpy import load_file, save_file
 
 from bankml.convert.dequantize import dequantize
-from bankml.gguf.header import read_header
 from bankml.convert.hugging_face.convert import convert_folder
 from bankml.convert.hugging_face.tokenizer import PRETOKENIZERS
+from bankml.gguf.header import read_header
 from tests.end_to_end import tiny
 
 LLAMA, QWEN3 = tiny.MODELS[:2]

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from bankml.gguf.header import read_header
-from tests.end_to_end.tiny import MERGES, SPECIAL, TEMPLATE, vocabulary
 from tests.convert.hf_folder import tensors_of
+from tests.end_to_end.tiny import MERGES, SPECIAL, TEMPLATE, vocabulary
 
 Json = dict[str, Any]
 

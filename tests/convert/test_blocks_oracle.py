@@ -5,9 +5,9 @@ import ctypes
 import numpy as np
 import pytest
 
-from bankml.gguf.block_types import BF16, BLOCK_TYPES, F16, Q1_0, Q2_0, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0
 from bankml.convert.dequantize import dequantize
-from bankml.convert.quantize import quantize,  to_f16
+from bankml.convert.quantize import quantize, to_f16
+from bankml.gguf.block_types import BF16, BLOCK_TYPES, F16, Q1_0, Q2_0, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0
 from tests import oracle
 
 pytestmark = pytest.mark.oracle

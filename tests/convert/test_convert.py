@@ -1,15 +1,15 @@
 import numpy as np
 import pytest
 
+from bankml.convert import requantize as convert_module
+from bankml.convert.dequantize import dequantize
+from bankml.convert.quantize import quantize, to_f16
+from bankml.convert.requantize import convert_gguf
 from bankml.errors import FileProblem, Refused, UsageError
 from bankml.gguf.block_types import BF16, BLOCK_TYPES, F16, F32, Q1_0, Q2_0, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0
-from bankml.convert.dequantize import dequantize
 from bankml.gguf.header import read_header
-from bankml.convert.quantize import quantize,  to_f16
 from bankml.gguf.values import ValueType
 from bankml.gguf.writer import TensorSpec, encode_array, encode_value, writing
-from bankml.convert import requantize as convert_module
-from bankml.convert.requantize import convert
 
 ROWS, COLUMNS = 6, 256
 TYPES = [Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, F16, BF16, F32, Q1_0, Q2_0]
@@ -66,7 +66,7 @@ def test_every_type_in_every_type_out(source, tmp_path, type_, file_type, monkey
     monkeypatch.setattr(convert_module, "CHUNK_WEIGHTS", 512)
     done = []
     out = tmp_path / "out.gguf"
-    convert(source, out, type_.name.lower(), progress=done.append)
+    convert_gguf(source, out, type_.name.lower(), progress=done.append)
     before, old = tensors(source)
     after, new = tensors(out)
     assert sum(done) == sum(t.nbytes for t in before.tensors)
@@ -130,19 +130,19 @@ def test_weights_that_mean_nothing_are_refused_and_nothing_is_left(tmp_path, val
     write_one(tmp_path / "in.gguf", np.array(values * 128, np.float32))
     for outtype in ("f16", "q1_0", "q2_0"):
         with pytest.raises(Refused, match=f"^in.gguf: tensor 'w' holds a weight .*{says}"):
-            convert(tmp_path / "in.gguf", tmp_path / "out.gguf", outtype)
+            convert_gguf(tmp_path / "in.gguf", tmp_path / "out.gguf", outtype)
     assert [path.name for path in tmp_path.iterdir()] == ["in.gguf"]
 
 
 def test_the_largest_f16_is_kept(tmp_path):
     write_one(tmp_path / "in.gguf", np.array([65519.9, -65504], np.float32))
-    convert(tmp_path / "in.gguf", tmp_path / "out.gguf", "f16")
+    convert_gguf(tmp_path / "in.gguf", tmp_path / "out.gguf", "f16")
     assert dequantize(tensors(tmp_path / "out.gguf")[1]["w"], F16).tolist() == [65504, -65504]
 
 
 def test_a_file_type_that_was_missing_is_added(tmp_path):
     write_one(tmp_path / "in.gguf", np.zeros(128, np.float32))
-    convert(tmp_path / "in.gguf", tmp_path / "out.gguf", "q1_0")
+    convert_gguf(tmp_path / "in.gguf", tmp_path / "out.gguf", "q1_0")
     assert read_header(tmp_path / "out.gguf").metadata["general.file_type"] == 40
 
 
@@ -150,26 +150,26 @@ def test_what_is_refused_before_anything_is_written(tmp_path):
     path, out = tmp_path / "in.gguf", tmp_path / "out.gguf"
     write_one(path, np.zeros(96, np.float32))
     with pytest.raises(Refused, match=r"^in.gguf: tensor 'w' has rows of 96, not whole Q2_0 blocks of 64$"):
-        convert(path, out, "q2_0")
+        convert_gguf(path, out, "q2_0")
     write_one(path, np.zeros(96, np.int32), type_=BLOCK_TYPES[26])
     with pytest.raises(Refused, match=r"^in.gguf: tensor 'w' is I32; convert reads F32, F16, BF16, Q4_0"):
-        convert(path, out, "f16")
+        convert_gguf(path, out, "f16")
     write_one(path, np.zeros(96, np.float32))
     with pytest.raises(UsageError, match="is the input itself"):
-        convert(path, path, "f16", overwrite=True)
+        convert_gguf(path, path, "f16", overwrite=True)
     (tmp_path / "link").hardlink_to(path)
     with pytest.raises(UsageError, match="is the input itself"):
-        convert(path, tmp_path / "link", "f16", overwrite=True)
+        convert_gguf(path, tmp_path / "link", "f16", overwrite=True)
     out.write_bytes(b"mine")
     with pytest.raises(UsageError, match="exists: give --force to replace it"):
-        convert(path, out, "f16")
+        convert_gguf(path, out, "f16")
     assert out.read_bytes() == b"mine"
-    convert(path, out, "f16", overwrite=True)
+    convert_gguf(path, out, "f16", overwrite=True)
     assert read_header(out).tensors[0].type is F16
     with pytest.raises(FileProblem, match=r"^cannot write .*none/x: no such file or directory$"):
-        convert(path, tmp_path / "none" / "x", "f16")
+        convert_gguf(path, tmp_path / "none" / "x", "f16")
     with pytest.raises(UsageError, match="not a regular file"):
-        convert(path, tmp_path, "f16", overwrite=True)
+        convert_gguf(path, tmp_path, "f16", overwrite=True)
 
 
 def test_an_input_that_changes_meanwhile_is_refused(source, tmp_path):
@@ -178,7 +178,7 @@ def test_an_input_that_changes_meanwhile_is_refused(source, tmp_path):
             file.write(b"x")
 
     with pytest.raises(Refused, match="changed while it was converted"):
-        convert(source, tmp_path / "out.gguf", "f16", progress=grow)
+        convert_gguf(source, tmp_path / "out.gguf", "f16", progress=grow)
     with pytest.raises(FileProblem, match="became shorter"):
-        convert(source, tmp_path / "out.gguf", "f16", progress=lambda count: source.write_bytes(b""))
+        convert_gguf(source, tmp_path / "out.gguf", "f16", progress=lambda count: source.write_bytes(b""))
     assert not (tmp_path / "out.gguf").exists()

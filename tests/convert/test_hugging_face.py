@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
+from bankml.convert.hugging_face.convert import convert_folder
 from bankml.engine.completion import Job, complete
 from bankml.errors import FileProblem, Refused
 from bankml.gate.verify import record, verify
 from bankml.gguf.header import read_header
-from bankml.convert.hugging_face.convert import convert_folder
 from bankml.library.load import load
 from tests import oracle
-from tests.end_to_end import tiny
 from tests.convert.hf_folder import LLAMA, QWEN3, converted, edit, make_folder, rewrite, tensors_of
+from tests.end_to_end import tiny
 
 
 def answer(path, prompt, count=24):

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from bankml.errors import Refused
 from bankml.convert.hugging_face.convert import convert_folder
+from bankml.errors import Refused
 from tests.convert.synthetic import FOLDERS, Folder, contents, write, yarn
 
 RECORDED = json.loads((Path(__file__).parent.parent / "recordings/library/conversion.json").read_text())

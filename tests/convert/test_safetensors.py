@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from safetensors import SafetensorError, deserialize
 from safetensors.numpy import save
 
-from bankml.errors import Refused
-from bankml.gguf.header import open_regular
 from bankml.convert.hugging_face import safetensors
 from bankml.convert.hugging_face.safetensors import SIZES, read_tensors
+from bankml.errors import Refused
+from bankml.gguf.header import open_regular
 
 
 def encoded(header, data=b"", length=None):

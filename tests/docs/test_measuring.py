@@ -9,7 +9,7 @@ from pathlib import Path
 from bankml.measure.completions import Completions, Record, Totals
 from bankml.measure.counters import Counters
 from bankml.measure.gpus import Gpu
-from bankml.measure.prometheus import State, exposition
+from bankml.measure.prometheus import ServerState, exposition
 from bankml.measure.usage import Watched, measure
 
 PAGE = (Path(__file__).parents[2] / "docs" / "measuring.md").read_text()
@@ -44,6 +44,6 @@ def test_fields_of_usage():
 def test_families():
     counters = Counters()
     counters.answered(Record(time.time(), "m", 1, 0, 1, energy_j=1.0))
-    text = exposition(counters.counts(), State("engine", 0, 0, 0)).decode()
+    text = exposition(counters.counts(), ServerState("engine", 0, 0, 0)).decode()
     families = set(re.findall(r"^# TYPE (\S+)", text, re.M))
     assert first_column("Prometheus") == families

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bankml.gguf.block_types import F16, F32, Q1_0, Q2_0, BlockType
 from bankml.convert.quantize import quantize
+from bankml.gguf.block_types import F16, F32, Q1_0, Q2_0, BlockType
 from bankml.gguf.values import ValueType
 from bankml.gguf.writer import TensorSpec, encode_array, encode_value, writing
 

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from bankml.model.kv_cache import State
+from bankml.model.kv_cache import KVCells
 from tests.engine.engine_toys import N_VOCAB, hashing
 
 
@@ -35,11 +35,11 @@ class CellModel:
             self.logits[self.next_token(self.held(end))] = 1
 
     def view(self, n):
-        return State(self.k[:, :, :n], self.v[:, :, :n])
+        return KVCells(self.k[:, :, :n], self.v[:, :, :n])
 
     def save(self, n):
         self.saved.append(n)
-        return State(self.k[:, :, :n].copy(), self.v[:, :, :n].copy())
+        return KVCells(self.k[:, :, :n].copy(), self.v[:, :, :n].copy())
 
     def load(self, state, n):
         self.k[:, :, :n], self.v[:, :, :n] = state.k[:, :, :n], state.v[:, :, :n]
@@ -58,7 +58,7 @@ def filled(model, tokens):
 
 def entry(tokens, nbytes=0):
     """What PromptCache sees of an entry."""
-    from bankml.engine.prompt_cache import TOKEN_BYTES, Entry
+    from bankml.engine.prompt_cache import TOKEN_BYTES, CachedPrompt
 
     tokens = np.array(list(tokens), np.int32)
-    return Entry(tokens, SimpleNamespace(nbytes=nbytes - TOKEN_BYTES * len(tokens)))
+    return CachedPrompt(tokens, SimpleNamespace(nbytes=nbytes - TOKEN_BYTES * len(tokens)))

@@ -13,7 +13,7 @@ import sys
 from bankml.api.routes import build_application
 from bankml.gate.verify import verify
 from bankml.http.server import serve
-from bankml.library import load as _everything_an_answer_needs # noqa: F401
+from bankml.library import load as _everything_an_answer_needs  # noqa: F401
 
 
 def main(model, fork, slot_dir):

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from bankml.engine.completion import Engine, Job, complete
 from bankml.engine.memory import MIB, available_memory, cache_limit
-from bankml.engine.prompt_cache import Entry, PromptCache, change_over, stays
+from bankml.engine.prompt_cache import CachedPrompt, PromptCache, can_extend, swap_prefix
 from bankml.engine.slot import Slot
 from bankml.errors import UsageError
 from tests.engine.cell_toys import CellModel, entry, filled
@@ -27,7 +27,7 @@ def texts(cache):
     return [bytes(one.tokens.astype(np.uint8)) for one in cache._entries]
 
 
-# ---- whether the slot stays as it is
+# ---- whether the slot can_extend as it is
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def texts(cache):
     ],
 )
 def test_when_the_slot_stays(held, prompt, keeps):
-    assert stays(tokens(held), tokens(prompt)) is keeps
+    assert can_extend(tokens(held), tokens(prompt)) is keeps
 
 
 # ---- what is kept
@@ -78,7 +78,7 @@ def test_what_could_never_fit_disturbs_nothing():
 def test_real_bytes_are_counted():
     model = CellModel(width=5)
     slot, cache = filled(model, list(b"abcdef")), PromptCache(None, 10**6)
-    change_over(b"xyz", slot, model, cache)
+    swap_prefix(b"xyz", slot, model, cache)
     assert cache.nbytes == 6 * 4 + model.k[:, :, :6].nbytes + model.v[:, :, :6].nbytes
     assert model.saved == [6]
 
@@ -86,9 +86,9 @@ def test_real_bytes_are_counted():
 def test_nothing_is_copied_that_is_not_kept():
     model = CellModel(width=5)
     slot, cache = filled(model, list(b"abcdef")), PromptCache(6 * 44 - 1, 10**6)
-    change_over(b"xyz", slot, model, cache)
+    swap_prefix(b"xyz", slot, model, cache)
     assert len(cache) == 0 and model.saved == []
-    change_over(b"abc", slot, model, cache)  # stays: half is kept
+    swap_prefix(b"abc", slot, model, cache)  # can_extend: half is kept
     assert len(cache) == 0 and model.saved == []
 
 
@@ -119,9 +119,9 @@ def test_the_best_is_taken_and_the_first_of_equals():
 def test_only_the_common_cells_come_back():
     model = CellModel()
     cache, slot = PromptCache(None, 10**6), filled(model, list(b"abcdef"))
-    change_over(b"xyz", slot, model, cache)
+    swap_prefix(b"xyz", slot, model, cache)
     slot = filled(model, list(b"xyz"))
-    change_over(b"abcdzz", slot, model, cache)
+    swap_prefix(b"abcdzz", slot, model, cache)
     assert slot.tokens == tuple(b"abcd") == model.held(4)
     assert texts(cache) == [b"xyz"]
 
@@ -129,9 +129,9 @@ def test_only_the_common_cells_come_back():
 def test_nothing_comes_back_for_a_prompt_that_wants_nothing_of_it():
     model = CellModel()
     cache, slot = PromptCache(None, 10**6), filled(model, list(b"abcdef"))
-    change_over(b"xyz", slot, model, cache)
+    swap_prefix(b"xyz", slot, model, cache)
     slot = filled(model, list(b"xyz"))
-    change_over(b"abcdzz", slot, model, cache, reuse=False)
+    swap_prefix(b"abcdzz", slot, model, cache, reuse=False)
     assert len(slot) == 0 and model.held(3) == tuple(b"xyz")
     assert texts(cache) == [b"xyz"]
 
@@ -139,7 +139,7 @@ def test_nothing_comes_back_for_a_prompt_that_wants_nothing_of_it():
 def test_a_slot_without_its_likes_is_saved_and_left_standing():
     model = CellModel()
     cache, slot = PromptCache(None, 10**6), filled(model, list(b"abcdef"))
-    change_over(b"abzzzzzz", slot, model, cache)
+    swap_prefix(b"abzzzzzz", slot, model, cache)
     assert slot.tokens == tuple(b"abcdef") and texts(cache) == [b"abcdef"]
 
 
@@ -163,7 +163,7 @@ def test_running_out_of_memory_gives_some_back():
     cache = cache_of(*(entry(bytes([i]) * 10, 100) for i in range(5)), limit_bytes=1000)
     model = Full()
     slot = filled(model, list(b"abcdef"))
-    change_over(b"xyz", slot, model, cache)
+    swap_prefix(b"xyz", slot, model, cache)
     assert cache.limit_bytes == 200 and cache.nbytes == 200 and slot.tokens == tuple(b"abcdef")
 
 
@@ -235,7 +235,7 @@ def test_two_conversations_in_turns():
 
 def test_an_entry_is_gone_once_it_is_in_the_slot():
     model, cache = CellModel(), PromptCache(None, 4096)
-    cache.add(Entry(tokens(b"abc"), filled(model, list(b"abc")) and model.save(3)))
+    cache.add(CachedPrompt(tokens(b"abc"), filled(model, list(b"abc")) and model.save(3)))
     slot = Slot()
-    change_over(b"abcd", slot, model, cache)
+    swap_prefix(b"abcd", slot, model, cache)
     assert slot.tokens == tuple(b"abc") and len(cache) == 0

@@ -9,7 +9,7 @@ from bankml.errors import FileProblem, ModelChanged, Refused, Truncated
 from bankml.gate import verify as verify_module
 from bankml.gate.digest import sha256_file
 from bankml.gate.fork import read_fork, record_pin
-from bankml.gate.guard import guard,  kv_f16_bytes_per_token
+from bankml.gate.guard import guard, kv_f16_bytes_per_token
 from bankml.gate.verify import pin, record, verify
 from tests.attacks.build import ARCH, U8, U32, array, gguf, string, tensor, u32
 

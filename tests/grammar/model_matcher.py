@@ -1,6 +1,6 @@
 """The matcher written plainly, to compare the native one with: stacks as tuples, one token at a time.
 
-It reads gbnf.Rules, and does what src/llama-grammar.cpp of b11192 does to a token: decode, follow, look at what is cut.
+It reads gbnf.ParsedGrammar and does what src/llama-grammar.cpp of b11192 does to a token: decode, follow, inspect cuts.
 """
 
 from bankml.grammar import gbnf
@@ -37,7 +37,7 @@ class TooLarge(Exception):
 
 
 class ModelMatcher:
-    def __init__(self, rules: gbnf.Rules, pieces, ends, steps=10_000):
+    def __init__(self, rules: gbnf.ParsedGrammar, pieces, ends, steps=10_000):
         self.steps = steps
         self.kinds, self.values = rules.kinds.tolist(), rules.values.tolist()
         self.starts = rules.starts.tolist()

@@ -7,12 +7,12 @@ import pytest
 
 from bankml.errors import RequestError
 from bankml.grammar import gbnf
-from bankml.grammar.gbnf_source import REASON, Source
+from bankml.grammar.gbnf_source import REASON, GbnfSource
 from bankml.grammar.matcher import Grammar
 
 
 def elements(text, tokenize=None):
-    rules = gbnf.parse(Source(text), tokenize=tokenize)
+    rules = gbnf.parse(GbnfSource(text), tokenize=tokenize)
     return list(zip(rules.kinds.tolist(), rules.values.tolist(), strict=True)), rules
 
 
@@ -107,5 +107,5 @@ def test_what_is_built_to_blow_up_is_refused_in_time(name):
 
 
 def test_arrays_are_what_native_code_takes():
-    rules = gbnf.parse(Source('root ::= "a"'))
+    rules = gbnf.parse(GbnfSource('root ::= "a"'))
     assert (rules.kinds.dtype, rules.values.dtype, rules.starts.dtype) == (np.uint8, np.uint32, np.uint32)

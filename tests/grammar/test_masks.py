@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from bankml import _native
 from bankml.errors import RequestError
 from bankml.grammar import gbnf
-from bankml.grammar.gbnf_source import Source
+from bankml.grammar.gbnf_source import GbnfSource
 from bankml.grammar.matcher import Grammar, Matcher, vocabulary_tree
 from tests.grammar.cases import END, PIECES, RECORDED
 from tests.grammar.model_matcher import ModelMatcher, TooLarge
@@ -19,7 +19,7 @@ LOGITS = np.linspace(-4, 4, len(PIECES)).astype(np.float32)
 
 def both(text, steps=10_000):
     grammar = Grammar.parse(text, tokenize=lambda t: [PIECES.index(t.encode())] if t.encode() in PIECES else [])
-    rules = gbnf.parse(Source(text), tokenize=lambda t: [PIECES.index(t.encode())] if t.encode() in PIECES else [])
+    rules = gbnf.parse(GbnfSource(text), tokenize=lambda t: [PIECES.index(t.encode())] if t.encode() in PIECES else [])
     return Matcher(grammar, TREE), ModelMatcher(rules, PIECES, [END], steps)
 
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from bankml.http.exchange import LogLine
 from bankml.http import server
+from bankml.http.exchange import RequestOutcome
 from bankml.http.limits import Limits
 from tests.upstream.front import in_front, native
 
@@ -39,22 +39,22 @@ class Trial:
 
     def get_(self, request, reply):
         reply.whole(200, b'{"path": "%s", "body": %d}' % (request.path.encode(), len(request.body)))
-        return LogLine(200, prompt_tokens=3, cached_tokens=1, completion_tokens=2, note="stop")
+        return RequestOutcome(200, prompt_tokens=3, cached_tokens=1, completion_tokens=2, note="stop")
 
     def get_echo(self, request, reply):
         reply.whole(200, request.body, "application/octet-stream")
-        return LogLine(200)
+        return RequestOutcome(200)
 
     def get_big(self, request, reply):
         reply.whole(200, b"x" * int(request.query), "application/octet-stream")
-        return LogLine(200)
+        return RequestOutcome(200)
 
     def get_stream(self, request, reply):
         reply.start(200, "text/event-stream")
         for number in range(int(request.query or 5)):
             reply.write(b"data: %d\n\n" % number)
         reply.finish()
-        return LogLine(200)
+        return RequestOutcome(200)
 
     def get_slow_stream(self, request, reply):
         reply.start(200, "text/event-stream")
@@ -64,14 +64,14 @@ class Trial:
                 break
             time.sleep(0.02)
         reply.finish()
-        return LogLine(200)
+        return RequestOutcome(200)
 
     def get_flood(self, request, reply):
         reply.start(200, "application/octet-stream")
         while reply.write(b"x" * 65536):
             self.written += 65536
         self.write_failed.set()
-        return LogLine(499)
+        return RequestOutcome(499)
 
     def get_wait(self, request, reply):
         """Computes silently until the client leaves, or until released."""
@@ -79,10 +79,10 @@ class Trial:
         while not self.release.is_set():
             if reply.cancelled():
                 self.cancelled_after.append(time.monotonic() - begun)
-                return LogLine(499)
+                return RequestOutcome(499)
             time.sleep(0.01)
         reply.whole(200, b'"waited"')
-        return LogLine(200)
+        return RequestOutcome(200)
 
     def get_crash(self, request, reply):
         raise ValueError("the secret words of a message")
@@ -93,11 +93,11 @@ class Trial:
         raise ValueError("the secret words of a message")
 
     def get_nothing(self, request, reply):
-        return LogLine(200)
+        return RequestOutcome(200)
 
     def get_bad_header(self, request, reply):
         reply.whole(200, b"{}", headers=[("X", "a\r\nb: c")])
-        return LogLine(200)
+        return RequestOutcome(200)
 
 
 @dataclass

@@ -6,8 +6,8 @@ import socket
 import threading
 import time
 
-from bankml.http.exchange import LogLine, Whole
 from bankml.http import server
+from bankml.http.exchange import BufferedResponse, RequestOutcome
 from bankml.http.limits import Limits
 from tests.http.conftest import Served, Trial, read_all
 from tests.http.test_wire_answers import answers, get, post
@@ -29,7 +29,9 @@ class Loop:
             raise ValueError("the secret words of a message")
         if not request.path.startswith("/now"):
             return None
-        return Whole(200, b"x" * 256 * KIB if request.path == "/now-big" else b'"now"'), LogLine(200, note="at once")
+        return BufferedResponse(200, b"x" * 256 * KIB if request.path == "/now-big" else b'"now"'), RequestOutcome(
+            200, note="at once"
+        )
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from bankml.http import cycle, response
 from bankml.http.limits import Limits
-from bankml.http.wire import Answer, Connection, Ending, Refused, Send, State
+from bankml.http.wire import CloseAction, Connection, ConnectionState, DispatchRequest, RequestRejected, Send
 
 LIMITS = Limits()
 GET = b"GET /a?b HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -45,7 +45,7 @@ def play(connection: Connection, actions: list, answer: tuple, endings: list, no
     for action in actions:
         if isinstance(action, Send):
             sent += action.data
-        elif isinstance(action, Answer):
+        elif isinstance(action, DispatchRequest):
             endings.append(action.request)
             sent += connection.begin(status, content_type, headers, length)
             for part in (b"abc",) if length is None else (b"abc"[:length],):
@@ -53,7 +53,9 @@ def play(connection: Connection, actions: list, answer: tuple, endings: list, no
             sent += play(connection, connection.end(now), answer, endings, now)
             sent += play(connection, connection.advance(now), answer, endings, now)
         else:
-            endings.append(action if isinstance(action, Ending) else (action.method, action.path, type(action.error)))
+            endings.append(
+                action if isinstance(action, CloseAction) else (action.method, action.path, type(action.error))
+            )
     return sent
 
 
@@ -132,8 +134,8 @@ def test_a_server_that_stops_while_it_answers_says_that_it_closes():
     assert connection.stop(2.0) == []
     assert b"\r\nConnection: close\r\n" in connection.begin(200, "text/plain", (), 1)
     connection.body(b"x")
-    assert connection.end(2.0) == [Ending.HALF_CLOSE]
-    assert connection.state is State.LINGER
+    assert connection.end(2.0) == [CloseAction.HALF_CLOSE]
+    assert connection.state is ConnectionState.LINGER
 
 
 @given(st.text(st.characters(max_codepoint=255), max_size=12), st.integers(0, 1 << 40), st.sampled_from((200, 404)))
@@ -154,5 +156,5 @@ def test_a_head_that_h11_might_refuse_is_not_plain(value):
 
 def test_a_refused_request_is_refused_again():
     connection = Connection("gateway", LIMITS, 0.0)
-    assert any(isinstance(action, Refused) for action in connection.received(BAD, 1.0))
+    assert any(isinstance(action, RequestRejected) for action in connection.received(BAD, 1.0))
     assert connection._familiar == {}

@@ -4,8 +4,8 @@ import io
 import os
 import re
 
-from bankml.http.exchange import LogLine
-from bankml.http.log import Entry, RequestLog, format_entry
+from bankml.http.exchange import RequestOutcome
+from bankml.http.log import AccessLogEntry, RequestLog, format_entry
 
 
 def test_lines_of_answers_and_refusals(serving):
@@ -29,7 +29,9 @@ def test_lines_of_answers_and_refusals(serving):
 
 
 def test_nobody_writes_a_second_line():
-    entry = Entry("gateway", "GET\n", "/a b\r\n\x1b[2J" + "ä" * 500, 1, 0.0123, LogLine(200, note="a\nb c"), 0.001)
+    entry = AccessLogEntry(
+        "gateway", "GET\n", "/a b\r\n\x1b[2J" + "ä" * 500, 1, 0.0123, RequestOutcome(200, note="a\nb c"), 0.001
+    )
     line = format_entry(entry, 0.0)
     assert line.startswith("1970-01-01T00:00:00.000Z gateway GET\\n /a\\x20b\\r\\n\\x1b[2J\\xe4")
     assert line.endswith("… 200 1B 12.3ms ttft=1.0ms a\\nb c")
@@ -39,7 +41,7 @@ def test_nobody_writes_a_second_line():
 def test_a_log_that_is_gone_stops_nothing():
     closed = io.StringIO()
     closed.close()
-    RequestLog(closed).write(Entry("gateway", "GET", "/", 0, 0.0, LogLine(200)))
+    RequestLog(closed).write(AccessLogEntry("gateway", "GET", "/", 0, 0.0, RequestOutcome(200)))
 
 
 def test_nobody_waits_for_whoever_reads_the_log():

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from bankml.errors import Busy, RequestError
 from bankml.http import rules
-from bankml.http.head import Head, HeadMeter
+from bankml.http.head import HeadReader, MessageHead
 from bankml.http.limits import Limits
-from bankml.http.wire import Answer, Connection, Ending, Refused, Send, State
+from bankml.http.wire import CloseAction, Connection, ConnectionState, DispatchRequest, RequestRejected, Send
 
 LIMITS = Limits()
 GOOD = b"GET /a?b HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -30,21 +30,21 @@ class Joined:
         self.connection = Connection("gateway", limits, 0.0)
         self.sent = b""
         self.asked: list[tuple] = []
-        self.endings: list[Ending] = []
-        self.refused: list[Refused] = []
+        self.endings: list[CloseAction] = []
+        self.refused: list[RequestRejected] = []
 
     def perform(self, actions) -> None:
         for action in actions:
             if isinstance(action, Send):
                 self.sent += action.data
-            elif isinstance(action, Answer):
+            elif isinstance(action, DispatchRequest):
                 request = action.request
                 self.asked.append((request.method, request.path, request.query, request.body))
                 body = request.body or b"none"
                 self.sent += self.connection.begin(200, "text/plain", (), len(body)) + self.connection.body(body)
                 self.perform(self.connection.end(1.0))
                 self.perform(self.connection.advance(1.0))
-            elif isinstance(action, Refused):
+            elif isinstance(action, RequestRejected):
                 self.refused.append(action)
             else:
                 self.endings.append(action)
@@ -84,7 +84,10 @@ def test_any_bytes_are_answered_or_awaited(data):
     joined = Joined(Limits(head_line=100))
     joined.receive(data)
     joined.perform(joined.connection.ended(2.0))
-    assert joined.endings in ([Ending.CLOSE], [Ending.HALF_CLOSE]) or joined.connection.state is State.CLOSED
+    assert (
+        joined.endings in ([CloseAction.CLOSE], [CloseAction.HALF_CLOSE])
+        or joined.connection.state is ConnectionState.CLOSED
+    )
 
 
 HEADER_LINES = [b"Host: localhost", b"Host: evil", b"X: \x00", b" y", b"Content-Length: 1", b"Expect: 1", b"\xff: 1"]
@@ -118,16 +121,16 @@ def test_in_memory_with_an_h11_client():
             got += event.data
         assert isinstance(event, h11.EndOfMessage) and got == (body or b"none")
         client.start_next_cycle()
-    assert joined.connection.state is State.IDLE
+    assert joined.connection.state is ConnectionState.IDLE
 
 
 DEADLINES = [
     # (bytes received at 1 s, the deadline then, what expires with what)
-    (b"", 30.0, State.IDLE, [Ending.CLOSE]),
-    (b"GET / HTTP/1.1\r\n", 30.0, State.HEAD, 408),
-    (POST[:-1], 31.0, State.BODY, 408),
-    (BAD, 11.0, State.LINGER, [Ending.ABORT]),
-    (GOOD, None, State.ANSWER, []),
+    (b"", 30.0, ConnectionState.IDLE, [CloseAction.CLOSE]),
+    (b"GET / HTTP/1.1\r\n", 30.0, ConnectionState.HEAD, 408),
+    (POST[:-1], 31.0, ConnectionState.BODY, 408),
+    (BAD, 11.0, ConnectionState.LINGER, [CloseAction.ABORT]),
+    (GOOD, None, ConnectionState.ANSWER, []),
 ]
 
 
@@ -139,7 +142,7 @@ def test_the_table_of_deadlines(data, deadline, state, outcome):
     assert (connection.state, connection.deadline) == (state, deadline)
     actions = connection.expired(40.0, unsent=False)
     if isinstance(outcome, int):
-        assert f"HTTP/1.1 {outcome} ".encode() in actions[0].data and actions[2] is Ending.HALF_CLOSE
+        assert f"HTTP/1.1 {outcome} ".encode() in actions[0].data and actions[2] is CloseAction.HALF_CLOSE
     else:
         assert actions == outcome
 
@@ -150,9 +153,9 @@ def test_idle_and_head_after_the_first_request():
     connection.begin(200, "text/plain", (), 0)
     connection.end(20.0)
     connection.advance(20.0)
-    assert (connection.state, connection.deadline) == (State.IDLE, 50.0)
+    assert (connection.state, connection.deadline) == (ConnectionState.IDLE, 50.0)
     connection.received(b"G", 45.0)
-    assert (connection.state, connection.deadline) == (State.HEAD, 75.0)
+    assert (connection.state, connection.deadline) == (ConnectionState.HEAD, 75.0)
 
 
 def test_a_body_that_drips_has_five_minutes():
@@ -171,7 +174,7 @@ def test_lingering_is_not_counted_while_bytes_are_unsent():
     connection = Connection("gateway", LIMITS, 0.0)
     connection.received(BAD, 1.0)
     assert connection.expired(11.0, unsent=True) == [] and connection.deadline == 21.0
-    assert connection.ended(12.0) == [Ending.CLOSE]
+    assert connection.ended(12.0) == [CloseAction.CLOSE]
 
 
 def test_a_last_answer_makes_room_for_reading_on():
@@ -179,7 +182,7 @@ def test_a_last_answer_makes_room_for_reading_on():
     connection.received(b"GET / HTTP/1.0\r\nHost: localhost\r\n\r\n" + b"x" * 10, 1.0)
     assert connection.full
     connection.begin(200, "text/plain", (), 0)
-    assert connection.end(2.0) == [Ending.HALF_CLOSE] and not connection.full
+    assert connection.end(2.0) == [CloseAction.HALF_CLOSE] and not connection.full
     assert connection.received(b"x" * 100, 3.0) == [] and not connection.full
 
 
@@ -188,7 +191,7 @@ def test_a_newcomer_too_many_has_a_fifth_of_a_second():
     connection.received(b"GET / HTTP/1.1\r\n", 5.1)
     assert connection.deadline == pytest.approx(5.2)
     sent, refused, ending = connection.expired(5.2, unsent=False)
-    assert b" 503 " in sent.data and refused.error.status == 503 and ending is Ending.HALF_CLOSE
+    assert b" 503 " in sent.data and refused.error.status == 503 and ending is CloseAction.HALF_CLOSE
 
 
 def test_arrived_is_the_first_byte_of_each_request():
@@ -210,18 +213,18 @@ def test_stopping_in_each_state():
             connection.received(data, 1.0)
         return connection
 
-    assert at(b"").stop(2.0) == [Ending.CLOSE]
+    assert at(b"").stop(2.0) == [CloseAction.CLOSE]
     assert b" 503 " in at(b"GET").stop(2.0)[0].data
     assert b" 503 " in at(POST[:-1]).stop(2.0)[0].data
     answering = at(GOOD)
     assert answering.stop(2.0) == []
     assert b"Connection: close" in answering.begin(200, "text/plain", (), 0)
-    assert answering.end(3.0) == [Ending.HALF_CLOSE]
+    assert answering.end(3.0) == [CloseAction.HALF_CLOSE]
     streaming = at(GOOD)
     streaming.begin(200, "text/plain", (), None)
     streaming.stop(2.0)
     streaming.end(3.0)
-    assert streaming.advance(3.0) == [Ending.CLOSE]
+    assert streaming.advance(3.0) == [CloseAction.CLOSE]
     lingering = at(BAD)
     lingering.stop(2.0)
     assert lingering.deadline == pytest.approx(2.2)
@@ -237,7 +240,7 @@ def test_a_request_that_has_come_when_the_server_stops_is_refused_and_not_reset(
     assert joined.connection.deadline == pytest.approx(2.2)
     joined.receive(GOOD)
     assert joined.sent.startswith(b"HTTP/1.1 503 ") and b"the server is stopping" in joined.sent
-    assert joined.endings == [Ending.HALF_CLOSE]
+    assert joined.endings == [CloseAction.HALF_CLOSE]
     assert [(one.method, one.path) for one in joined.refused] == [("GET", "/a")]
 
 
@@ -247,18 +250,18 @@ def test_bytes_that_are_no_request_keep_a_server_from_stopping_for_a_moment_only
     connection.received(b"GET", 2.0)
     assert connection.deadline == pytest.approx(2.2)
     sent, _, ending = connection.expired(2.2, unsent=False)
-    assert b" 503 " in sent.data and ending is Ending.HALF_CLOSE
+    assert b" 503 " in sent.data and ending is CloseAction.HALF_CLOSE
 
 
 def test_the_meter_says_which_line():
-    meter = HeadMeter(Limits(head_line=10), "status line")
+    meter = HeadReader(Limits(head_line=10), "status line")
     with pytest.raises(RequestError, match="the status line is longer than 10 bytes"):
         meter.take(b"HTTP/1.1 200 OK")
-    meter = HeadMeter(Limits(head_line=10))
+    meter = HeadReader(Limits(head_line=10))
     assert meter.take(b"0123456789\r") is None, "a CR may be half of the line's end"
     assert meter.take(b"\nX: 1\r\n\r\nrest") == b"rest"
-    assert meter.head == Head((b"0123456789", b"X: 1"))
-    meter = HeadMeter(Limits(head_line=10))
+    assert meter.head == MessageHead((b"0123456789", b"X: 1"))
+    meter = HeadReader(Limits(head_line=10))
     meter.take(b"0123456789\r")
     with pytest.raises(RequestError, match="longer"):
         meter.take(b"x")

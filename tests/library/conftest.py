@@ -4,8 +4,8 @@ import shutil
 
 import pytest
 
-from tests.end_to_end import tiny
 from tests.convert.hf_folder import LLAMA, QWEN3, make_folder
+from tests.end_to_end import tiny
 
 
 @pytest.fixture(scope="session")

@@ -6,10 +6,10 @@ import sys
 import threading
 from pathlib import Path
 
-from bankml.api.routes import Application
+from bankml.api.routes import NativeApplication
 from bankml.gate.verify import verify
 from bankml.library.load import open_library
-from bankml.library.reference import Reference, Source
+from bankml.library.reference import PinnedFile, Reference
 from tests.api.api_toys import ask, user
 
 THREADS, ROUNDS = 4, 6
@@ -28,7 +28,7 @@ class Folders:
     def resolve(self, name):
         name = name or self.startup.name
         one = self.verified[name]
-        return Reference(name, Source(name, "tiny.gguf", one.sha256, one.fork_path, one.path))
+        return Reference(name, PinnedFile(name, "tiny.gguf", one.sha256, one.fork_path, one.path))
 
     def references(self):
         return [self.resolve(name) for name in self.verified]
@@ -44,7 +44,7 @@ def memory_mb(key):
 def main(root):
     names = Folders(root)
     library = open_library(names.verified[names.startup.name], 2048, 1, names)
-    application, wrong, switches, resident = Application(library), [], [0], [None]
+    application, wrong, switches, resident = NativeApplication(library), [], [0], [None]
 
     def say(name):
         reply = ask(application, body=user("Hello " * 40, model=name, max_tokens=3, temperature=0))

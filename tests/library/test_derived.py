@@ -5,13 +5,13 @@ from hashlib import sha256
 import pytest
 
 from bankml.errors import NotFound, Refused, RequestError
-from bankml.files import replacing
+from bankml.files import atomic_write
 from bankml.library import manifest as manifest_module
 from bankml.library.derived import copy, create, delete
 from bankml.library.layer import context_of, with_layer, with_parameters
 from bankml.library.manifest import digest_of
 from bankml.library.modelfile import Modelfile
-from bankml.library.reference import Layer, Source
+from bankml.library.reference import ModelLayer, PinnedFile
 from bankml.library.registry import Registry
 from tests.end_to_end import tiny
 from tests.library.folders import TEMPLATE, make_odd, pin, templated
@@ -121,7 +121,7 @@ def test_names_no_manifest_may_have(registry, name):
 def test_layers_are_stacked(registry):
     create(registry, "mario", MARIO)
     more = Modelfile("mario", parameters={"temperature": 1.5, "top_k": 3}, license=("more",), system="")
-    assert create(registry, "second", more).layer == Layer(
+    assert create(registry, "second", more).layer == ModelLayer(
         system="You are Mario.",
         parameters={"temperature": 1.5, "num_ctx": 512, "num_predict": -2, "seed": 7, "top_k": 3},
         stop=MARIO.stop,
@@ -158,7 +158,7 @@ def test_bases_that_will_not_do(registry, tmp_path):
     with pytest.raises(RequestError, match="from is missing"):
         create(registry, "mario", Modelfile(""))
     with pytest.raises(RequestError, match="start it with --registry"):
-        create(Registry(None, Source("a", "a.gguf", "0" * 64, "f", None)), "mario", Modelfile("a"))
+        create(Registry(None, PinnedFile("a", "a.gguf", "0" * 64, "f", None)), "mario", Modelfile("a"))
     pin(tmp_path, "raw.gguf", content=b"no GGUF")
     with pytest.raises(Refused, match="bad magic"):
         create(registry, "mario", Modelfile("raw"))
@@ -178,7 +178,7 @@ def test_copies_and_deletions(registry):
     copied = copy(registry, "mario:latest", "Luigi")
     assert copied.layer == mario.layer and copied.digest == mario.digest and copied.name == "luigi"
     plain = copy(registry, "base", "plain")
-    assert plain.layer == Layer(template_sha256=mario.layer.template_sha256, base_sha256=mario.layer.base_sha256)
+    assert plain.layer == ModelLayer(template_sha256=mario.layer.template_sha256, base_sha256=mario.layer.base_sha256)
     delete(registry, "mario:latest")
     with pytest.raises(NotFound, match=r"^there is no model 'mario' to delete$"):
         delete(registry, "mario")
@@ -193,7 +193,7 @@ def test_what_was_there_stays_when_the_write_fails(registry, monkeypatch):
     first = create(registry, "mario", MARIO)
 
     def failing(path, mode=0o644, **how):
-        context = replacing(path, mode, **how)
+        context = atomic_write(path, mode, **how)
 
         class Failing:
             def __enter__(self):
@@ -206,7 +206,7 @@ def test_what_was_there_stays_when_the_write_fails(registry, monkeypatch):
 
         return Failing()
 
-    monkeypatch.setattr(manifest_module, "replacing", failing)
+    monkeypatch.setattr(manifest_module, "atomic_write", failing)
     with pytest.raises(KeyboardInterrupt):
         create(registry, "mario", Modelfile("base"))
     assert registry.resolve("mario").derived == first
@@ -394,7 +394,7 @@ def test_a_base_whose_pin_changed_or_went(registry, tmp_path):
 
 # Applying
 
-LAYER = Layer(
+LAYER = ModelLayer(
     system="S",
     parameters={"temperature": 0.5, "num_predict": 9, "num_ctx": 512, "top_k": 3},
     stop=("x",),
@@ -418,7 +418,7 @@ def test_where_the_layers_messages_go(messages, applied):
     body = {"messages": messages}
     assert [message["content"] for message in with_layer(LAYER, body)["messages"]] == applied
     assert body == {"messages": messages}
-    without = Layer(messages=LAYER.messages)
+    without = ModelLayer(messages=LAYER.messages)
     assert [m["content"] for m in with_layer(without, body)["messages"]] == [one for one in applied if one != "S"]
 
 
@@ -436,12 +436,12 @@ def test_parameters_stand_under_the_requests_own():
         assert field == "max_tokens" or "max_tokens" not in with_parameters(LAYER, {field: 4})
     assert with_parameters(LAYER, {"stop": "y"})["stop"] == "y"
     assert with_parameters(LAYER, {"stop": []})["stop"] == []
-    assert with_parameters(Layer(parameters={"num_predict": -2}), {}) == {"max_tokens": -1}
+    assert with_parameters(ModelLayer(parameters={"num_predict": -2}), {}) == {"max_tokens": -1}
     assert with_layer(None, body) == with_parameters(None, body) == body
 
 
 def test_a_layers_context():
     assert context_of("m", LAYER, 4096) == 512 == context_of("m", LAYER, 512)
-    assert context_of("m", Layer(), 4096) == context_of("m", None, 4096) == 4096
+    assert context_of("m", ModelLayer(), 4096) == context_of("m", None, 4096) == 4096
     with pytest.raises(RequestError, match=r"^m asks for num_ctx 512, and this server's context is 511 \(--ctx\)$"):
         context_of("m", LAYER, 511)

@@ -8,7 +8,7 @@ from bankml.errors import PinMismatch
 from bankml.gate.digest import sha256_file
 from bankml.gate.fork import record_pin
 from bankml.library.load import open_library
-from bankml.library.reference import Source
+from bankml.library.reference import PinnedFile
 from bankml.library.registry import Registry
 from tests.tiny_model import tiny_model
 
@@ -23,7 +23,7 @@ def house(tmp_path):
     os.rename(other.path, file)
     os.unlink(other.fork_path)
     record_pin(tmp_path / "other" / "other.FORK.json", file.name, file.stat().st_size, other.sha256, replace=False)
-    registry = Registry(str(tmp_path / "other"), Source.of(verified))
+    registry = Registry(str(tmp_path / "other"), PinnedFile.of(verified))
     return open_library(verified, 256, 1, registry), file
 
 

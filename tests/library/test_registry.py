@@ -9,7 +9,7 @@ from bankml.errors import BankmlError, NotFound, Refused, RequestError
 from bankml.library.derived import create, delete
 from bankml.library.modelfile import Modelfile
 from bankml.library.names import aliases, checked_name, derived_name, names
-from bankml.library.reference import Source
+from bankml.library.reference import PinnedFile
 from bankml.library.registry import Registry, default_folder
 from tests.library.folders import pin, templated
 
@@ -20,7 +20,7 @@ def test_every_pin_by_name_and_alias(tmp_path):
     for name in ("qw-tiny-q1_0", "QW-tiny-Q1_0:latest", "Qw-tiny-Q1_0.gguf", "qw-tiny", "qw-tiny:latest"):
         found = registry.resolve(name)
         assert found.name == "qw-tiny-q1_0" and found.layer is None
-        assert found.source == Source(
+        assert found.source == PinnedFile(
             "qw-tiny-q1_0",
             "Qw-tiny-Q1_0.gguf",
             digest,
@@ -49,7 +49,9 @@ def test_a_shared_short_name_is_not_the_startup_models_either(tmp_path):
     beside.mkdir(), forks.mkdir()
     templated(beside / "m-F16.gguf")
     (digest,) = pin(beside, "m-F16.gguf")
-    startup = Source("m-f16", "m-F16.gguf", digest, str(beside / "m-F16.gguf.FORK.json"), str(beside / "m-F16.gguf"))
+    startup = PinnedFile(
+        "m-f16", "m-F16.gguf", digest, str(beside / "m-F16.gguf.FORK.json"), str(beside / "m-F16.gguf")
+    )
     registry = Registry(str(forks), startup)
     assert registry.resolve("m").source == startup
     with pytest.raises(RequestError, match="'m' is the name of a pinned file"):
@@ -73,7 +75,7 @@ def test_the_startup_model_keeps_its_names_without_a_record(tmp_path):
     (tmp_path / "forks").mkdir()
     (digest,) = pin(tmp_path, "a-F16.gguf")
     fork = tmp_path / "a-F16.gguf.FORK.json"
-    startup = Source("a-f16", "a-F16.gguf", digest, str(fork), str(tmp_path / "a-F16.gguf"))
+    startup = PinnedFile("a-f16", "a-F16.gguf", digest, str(fork), str(tmp_path / "a-F16.gguf"))
     registry = Registry(str(tmp_path / "forks"), startup)
     pin(tmp_path / "forks", "A-f16.GGUF", content=b"other")
     fork.write_text('{"files": []}')
@@ -95,7 +97,7 @@ def test_the_order_is_that_of_the_forks_names_and_the_first_wins(tmp_path):
     assert registry.resolve("x").source.file == "X.gguf"
     # The startup model's own record goes before all of them, wherever it lies.
     (digest,) = pin(other, "y.gguf", content=b"mine")
-    startup = Source("y", "y.gguf", digest, str(other / "y.gguf.FORK.json"), str(other / "y.gguf"))
+    startup = PinnedFile("y", "y.gguf", digest, str(other / "y.gguf.FORK.json"), str(other / "y.gguf"))
     registry = Registry(str(tmp_path), startup)
     assert registry.pins()[0] == startup and registry.resolve("y").source == registry.resolve(None).source == startup
     assert [source.file for source in registry.pins()] == ["y.gguf", "n.gguf", "X.gguf", "z.gguf"]
@@ -108,7 +110,9 @@ def test_files_are_looked_for_beside_the_startup_model_and_in_the_folder(tmp_pat
     (beside / "b.gguf").write_bytes(b"b")
     pin(forks, "b.gguf", "c.gguf", "gone.gguf", fork="all.FORK.json")
     (forks / "gone.gguf").unlink()
-    startup = Source("start", "start.gguf", digest, str(beside / "start.gguf.FORK.json"), str(beside / "start.gguf"))
+    startup = PinnedFile(
+        "start", "start.gguf", digest, str(beside / "start.gguf.FORK.json"), str(beside / "start.gguf")
+    )
     registry = Registry(str(forks), startup)
     assert [source.path for source in registry.pins()] == [
         str(beside / "start.gguf"),
@@ -136,7 +140,7 @@ def test_new_pins_show_at_once_and_changed_ones_too(tmp_path):
 def test_the_startup_models_record_is_read_anew_too(tmp_path):
     (digest,) = pin(tmp_path, "a.gguf")
     fork = tmp_path / "a.gguf.FORK.json"
-    startup = Source("a", "a.gguf", digest, str(fork), str(tmp_path / "a.gguf"))
+    startup = PinnedFile("a", "a.gguf", digest, str(fork), str(tmp_path / "a.gguf"))
     forks = tmp_path / "forks"
     forks.mkdir()
     pin(forks, "b.gguf")
@@ -264,7 +268,7 @@ def test_no_name_leads_out_of_the_folder(name):
 @given(st.text(max_size=300))
 def test_any_text_is_a_name_or_one_sentence(name):
     try:
-        Registry(None, Source("a", "a.gguf", "0" * 64, "f", None)).resolve(name)
+        Registry(None, PinnedFile("a", "a.gguf", "0" * 64, "f", None)).resolve(name)
     except BankmlError as error:
         assert error.status in (400, 404) and len(error.message) < 600 and error.message.isprintable()
 

@@ -11,13 +11,13 @@ from dataclasses import replace
 import pytest
 
 from bankml.api.answering import answer
-from bankml.api.routes import Application
+from bankml.api.routes import NativeApplication
 from bankml.engine.queue import Cancelled
 from bankml.errors import NotFound, Refused, RequestError
 from bankml.gate.verify import record, verify
-from bankml.library.facts import Facts
+from bankml.library.facts import FileFacts
 from bankml.library.load import open_library
-from bankml.library.reference import Reference, Source
+from bankml.library.reference import PinnedFile, Reference
 from bankml.library.residency import FOR_GOOD, Library
 from tests.api.api_toys import MemoryReply, ask, toy_resident, user
 from tests.end_to_end.tiny import MODELS, write
@@ -30,7 +30,9 @@ class Shelf:
     """Toy models by name; what is open of them at any time is counted."""
 
     def __init__(self, *names):
-        self.sources = {name: Source(name, f"{name}.gguf", name * 8, "/FORK.json", f"/{name}.gguf") for name in names}
+        self.sources = {
+            name: PinnedFile(name, f"{name}.gguf", name * 8, "/FORK.json", f"/{name}.gguf") for name in names
+        }
         self.startup = Reference(names[0], self.sources[names[0]])
         self.opened, self.alive, self.most = [], 0, 0
         self.failing = self.unplayed = None
@@ -51,7 +53,7 @@ class Shelf:
     n_ctx = 4096
 
     def facts(self, source):
-        return Facts(reason="it is not played" if source.name == self.unplayed else None)
+        return FileFacts(reason="it is not played" if source.name == self.unplayed else None)
 
     def judge(self, source):
         if source.name == self.unplayed:
@@ -84,7 +86,7 @@ def said(application, name, **more):
 def test_a_switch_drops_the_old_model_before_the_new_one_is_read():
     shelf = Shelf("one", "two", "three")
     library = shelf.library()
-    application = Application(library)
+    application = NativeApplication(library)
     for name in ["one", "two", "two", "three", "one", "one"]:
         assert said(application, name) == f"I am {name}."
         assert library.resident.name == name
@@ -93,7 +95,7 @@ def test_a_switch_drops_the_old_model_before_the_new_one_is_read():
 
 def test_switches_under_load_never_hold_two_and_every_answer_is_its_models():
     shelf = Shelf("one", "two", "three")
-    application, wrong = Application(shelf.library()), []
+    application, wrong = NativeApplication(shelf.library()), []
 
     def work(seed):
         for i in range(15):
@@ -112,7 +114,7 @@ def test_switches_under_load_never_hold_two_and_every_answer_is_its_models():
 def test_a_request_read_for_one_model_is_read_again_for_the_one_that_took_its_place():
     shelf = Shelf("one", "two")
     library = shelf.library()
-    application, replies = Application(library), []
+    application, replies = NativeApplication(library), []
     with library.turn(NEVER):
         thread = threading.Thread(target=lambda: replies.append(said(application, "one")))
         thread.start()
@@ -126,7 +128,7 @@ def test_a_request_read_for_one_model_is_read_again_for_the_one_that_took_its_pl
 def test_mistakes_are_told_without_standing_in_line_or_loading():
     shelf = Shelf("one", "two")
     library = shelf.library()
-    application = Application(library)
+    application = NativeApplication(library)
     with library.turn(NEVER):
         reply = ask(application, body={"messages": [], "model": "one"})
         assert (reply.status, said(application, "nine")[0]) == (400, 404)
@@ -136,7 +138,7 @@ def test_mistakes_are_told_without_standing_in_line_or_loading():
 def test_a_model_that_cannot_be_opened_is_refused_and_the_next_request_is_answered():
     shelf = Shelf("one", "two")
     library = shelf.library()
-    application = Application(library)
+    application = NativeApplication(library)
     shelf.failing = "two"
     status, error = said(application, "two")
     assert (status, error["message"]) == (503, "two.gguf sha256 differs: refused")
@@ -158,7 +160,7 @@ def test_what_can_be_told_beforehand_costs_nobody_the_resident_model():
     shelf.unplayed = "two"
     with library.turn(NEVER):
         library.keep(60)
-    assert said(Application(library), "two")[1]["message"] == "two.gguf is not played: refused"
+    assert said(NativeApplication(library), "two")[1]["message"] == "two.gguf is not played: refused"
     assert library.resident.name == "one" and shelf.alive == 1 and library.expires_at is not None
     assert library.refused.name == "two" and library.refused.reason == "two.gguf is not played: refused"
 
@@ -206,7 +208,7 @@ def test_a_look_keeps_a_model_no_longer_than_is_usual():
 def test_what_is_asked_without_computing_is_answered_by_the_model_that_is_named():
     shelf = Shelf("one", "two")
     library = shelf.library()
-    application = Application(library)
+    application = NativeApplication(library)
     assert ask(application, "/tokenize", {"content": "a", "model": "nine"}).status == 404
     assert ask(application, "/tokenize", {"content": "a"}).json == {"tokens": [97]} and shelf.opened == ["one"]
     assert ask(application, "/apply-template", user("Hi", model="two")).status == 200
@@ -241,7 +243,7 @@ def test_an_answer_keeps_the_model_for_good_whatever_its_time_was():
     library = shelf.library()
     with library.turn(NEVER):
         library.keep(0.01)
-    assert said(Application(library), "one") == "I am one."
+    assert said(NativeApplication(library), "one") == "I am one."
     time.sleep(0.02)
     library.expire()
     assert library.resident is not None
@@ -281,7 +283,7 @@ class OnDisk(Shelf):
     def __init__(self, folder, names):
         records = {one["path"]: one["sha256"] for one in json.loads((folder / "FORK.json").read_text())["files"]}
         self.sources = {
-            name: Source(
+            name: PinnedFile(
                 name, f"{name}.gguf", records[f"{name}.gguf"], str(folder / "FORK.json"), str(folder / f"{name}.gguf")
             )
             for name in names
@@ -293,7 +295,7 @@ def test_of_a_dropped_model_no_weight_and_no_cell_is_left(three):
     names = [tiny.name for tiny in MODELS[:3]]
     shelf = OnDisk(three, names)
     library = open_library(verify(three / f"{names[0]}.gguf", three / "FORK.json"), 512, 1, shelf)
-    application, left = Application(library), []
+    application, left = NativeApplication(library), []
     for name in [*names, *names]:
         assert ask(application, body=user("Hello", model=name, max_tokens=4)).status == 200
         model = library.resident.engine.model
@@ -306,7 +308,7 @@ def test_what_is_left_of_a_dropped_model_needs_no_collection(three):
     """Its words too: a vocabulary takes tens of megabytes, and the next collection may be far away."""
     names = [tiny.name for tiny in MODELS[:2]]
     library = open_library(verify(three / f"{names[0]}.gguf", three / "FORK.json"), 512, 1, OnDisk(three, names))
-    application = Application(library)
+    application = NativeApplication(library)
     body = {"temperature": 0.5, "dry_multiplier": 0.5, "json_schema": {"type": "string"}, "max_tokens": 4}
     assert ask(application, body=user("Hello", **body)).status == 200
     resident = library.resident
@@ -328,7 +330,7 @@ def test_a_file_that_is_gone_is_refused_without_its_path(three):
     with library.turn(NEVER):
         library.drop()
     (three / f"{names[0]}.gguf").unlink()
-    application = Application(library)
+    application = NativeApplication(library)
     for path, body in (("/props", None), ("/tokenize", {"content": "x"}), ("/v1/chat/completions", user("Hi"))):
         reply = ask(application, path, body)
         assert reply.status == 503 and str(three).encode() not in reply.body
@@ -342,7 +344,7 @@ def test_a_file_replaced_between_two_requests_is_refused(three):
     names = [tiny.name for tiny in MODELS[:2]]
     shelf = OnDisk(three, names)
     library = open_library(verify(three / f"{names[0]}.gguf", three / "FORK.json"), 512, 1, shelf)
-    application = Application(library)
+    application = NativeApplication(library)
     assert ask(application, body=user("Hello", model=names[1], max_tokens=1)).status == 200
     other = three / f"{names[0]}.gguf"
     write(other, replace(MODELS[0], seed=9))
@@ -362,5 +364,5 @@ def test_a_pinned_file_that_is_nowhere(three):
     shelf = OnDisk(three, names)
     library = open_library(verify(three / f"{names[0]}.gguf", three / "FORK.json"), 512, 1, shelf)
     shelf.sources["gone"] = replace(shelf.startup.source, name="gone", file="gone.gguf", path=None)
-    reply = ask(Application(library), body=user("Hello", model="gone"))
+    reply = ask(NativeApplication(library), body=user("Hello", model="gone"))
     assert (reply.status, reply.error["message"]) == (503, "gone.gguf is pinned, but the file is not here: refused")

@@ -9,7 +9,7 @@ from prometheus_client.openmetrics import parser as strict
 from bankml.measure.completions import Record
 from bankml.measure.counters import TTFT_SECONDS, Counters
 from bankml.measure.exposition import END, Family, Sample, counter, written
-from bankml.measure.prometheus import State, exposition
+from bankml.measure.prometheus import ServerState, exposition
 
 FORMATS = [(parser.text_string_to_metric_families, False), (strict.text_string_to_metric_families, True)]
 
@@ -32,7 +32,7 @@ def test_what_was_counted_is_what_is_read(parse, openmetrics):
     counters.answered(Record(0, "m", 30, 10, 5, prompt_ms=100, ttft_ms=100, eval_ms=50, resampled=2, energy_j=1.5))
     counters.answered(Record(0, "m", 30, 0, 1, ttft_ms=100_000))
     counters.answered(Record(0, None, None, None, 7))
-    found = read(parse, exposition(counters.counts(), State("llama.cpp", 2, 270, 3), openmetrics))
+    found = read(parse, exposition(counters.counts(), ServerState("llama.cpp", 2, 270, 3), openmetrics))
     expected = {
         ("bankml_requests_total", (("route", "/v1/chat/completions"), ("status", "200"))): 3,
         ("bankml_requests_total", (("route", "none"), ("status", "404"))): 1,
@@ -64,7 +64,7 @@ def test_what_was_counted_is_what_is_read(parse, openmetrics):
 
 @pytest.mark.parametrize(("parse", "openmetrics"), FORMATS)
 def test_what_a_server_does_not_have_is_left_out(parse, openmetrics):
-    found = read(parse, exposition(Counters().counts(), State("llama.cpp"), openmetrics))
+    found = read(parse, exposition(Counters().counts(), ServerState("llama.cpp"), openmetrics))
     names = {name for name, _ in found}
     assert not names & {"bankml_queue_length", "bankml_resident_model_bytes", "bankml_completions_energy_joules_total"}
     assert found[("bankml_completions_total", ())] == 0

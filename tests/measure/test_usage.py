@@ -10,7 +10,7 @@ import time
 import pytest
 
 from bankml.errors import UsageError
-from bankml.measure.sampler import Sampler
+from bankml.measure.sampler import SharedSample
 from bankml.measure.usage import Watched, measure, watch
 
 
@@ -89,7 +89,7 @@ class Takes:
 
 def test_many_pollers_share_one_sample_and_wait_for_no_second():
     takes, now, got = Takes(), [0.0], []
-    sampler = Sampler(takes, clock=lambda: now[0])
+    sampler = SharedSample(takes, clock=lambda: now[0])
     pollers = [threading.Thread(target=lambda: got.append(sampler.sample())) for _ in range(30)]
     pollers[0].start()
     assert takes.begun.wait(10)
@@ -105,7 +105,7 @@ def test_many_pollers_share_one_sample_and_wait_for_no_second():
 def test_a_sample_is_as_good_as_new_for_a_second_an_error_too():
     takes, now = Takes(), [0.0]
     takes.go.set()
-    sampler = Sampler(takes, clock=lambda: now[0])
+    sampler = SharedSample(takes, clock=lambda: now[0])
     assert [sampler.sample(), sampler.sample()] == [1, 1]
     now[0] = 1.0
     for _ in range(2):
@@ -118,7 +118,7 @@ def test_a_sample_is_as_good_as_new_for_a_second_an_error_too():
 
 def test_what_is_known_is_told_without_waiting_and_what_is_not_is_not():
     takes, now = Takes(), [0.0]
-    sampler = Sampler(takes, clock=lambda: now[0])
+    sampler = SharedSample(takes, clock=lambda: now[0])
     assert sampler.latest() is None
     first = threading.Thread(target=sampler.sample)
     first.start()
@@ -137,7 +137,7 @@ def test_what_is_known_is_told_without_waiting_and_what_is_not_is_not():
 
 
 def test_pollers_of_the_real_thing_get_at_most_one_a_second():
-    sampler = Sampler(lambda: measure([], 0.05))
+    sampler = SharedSample(lambda: measure([], 0.05))
     until, seen = time.monotonic() + 1.5, set()
     while time.monotonic() < until:
         seen.add(sampler.sample().time)

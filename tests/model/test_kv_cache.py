@@ -6,7 +6,7 @@ import pytest
 from bankml.errors import UsageError
 from bankml.model.kv_cache import CACHE_TYPES, F16, Q8_0, KVCache, asked_type
 from bankml.model.model import Model
-from bankml.model.plan import plan
+from bankml.model.plan import read_config
 from tests.tiny_model import tiny_model
 
 CELLS = 64
@@ -19,7 +19,7 @@ def verified(tmp_path_factory):
 
 @pytest.fixture
 def filled(verified, request):
-    cache = KVCache(plan(verified.header), CELLS, CACHE_TYPES[request.param])
+    cache = KVCache(read_config(verified.header), CELLS, CACHE_TYPES[request.param])
     rng = np.random.default_rng(1)
     for array in (piece for pair in cache.layers for piece in pair):
         array[...] = rng.integers(0, 256, array.shape)
@@ -79,7 +79,7 @@ def test_cells_that_are_not_there(filled):
 
 
 def test_q8_0_takes_34_bytes_where_f16_takes_64(verified):
-    shape = plan(verified.header)
+    shape = read_config(verified.header)
     f16, q8_0 = KVCache(shape, CELLS, F16), KVCache(shape, CELLS, Q8_0)
     assert q8_0.nbytes / f16.nbytes == 34 / 64
 
@@ -88,7 +88,7 @@ def test_heads_that_are_no_whole_blocks(verified):
     with pytest.raises(
         UsageError, match=r"q8_0 K/V cache needs heads of whole blocks of 32 values; this model's have 40"
     ):
-        KVCache(replace(plan(verified.header), head_size=40), CELLS, Q8_0)
+        KVCache(replace(read_config(verified.header), head_size=40), CELLS, Q8_0)
 
 
 def test_the_type_the_environment_asks_for(monkeypatch):

@@ -8,7 +8,7 @@ import pytest
 from bankml.errors import Refused
 from bankml.gguf.block_types import BLOCK_TYPES
 from bankml.gguf.header import TensorInfo
-from bankml.model.plan import expected_tensors, plan
+from bankml.model.plan import expected_tensors, read_config
 
 F32, F16, Q8_0, Q1_0, Q2_0 = (BLOCK_TYPES[i] for i in (0, 1, 8, 41, 42))
 
@@ -56,7 +56,7 @@ def header(architecture="llama", kind=F16, tied=True, keys=None, tensors=None):
 @pytest.mark.parametrize("kind", [F16, Q1_0, Q2_0])
 @pytest.mark.parametrize("tied", [True, False])
 def test_what_is_played(architecture, kind, tied):
-    shape = plan(header(architecture, kind, tied))
+    shape = read_config(header(architecture, kind, tied))
     assert (shape.architecture, shape.weight_type, shape.tied) == (architecture, kind.id, tied)
     assert (shape.heads, shape.kv_heads, shape.head_size, shape.n_vocab) == (4, 2, 64, 300)
     assert shape.rope.neox == (architecture == "qwen3") and shape.rope.yarn_factor is None
@@ -65,10 +65,10 @@ def test_what_is_played(architecture, kind, tied):
 
 def test_yarn_where_the_header_asks():
     keys = {"qwen3.rope.scaling.type": "yarn", "qwen3.rope.scaling.factor": 4.0}
-    rope = plan(header("qwen3", keys=keys | {"qwen3.rope.scaling.original_context_length": 512})).rope
+    rope = read_config(header("qwen3", keys=keys | {"qwen3.rope.scaling.original_context_length": 512})).rope
     assert (rope.yarn_factor, rope.original_context) == (4.0, 512)
     assert (
-        plan(
+        read_config(
             header("qwen3", keys={"qwen3.rope.scaling.type": "none", "qwen3.rope.scaling.factor": 4.0})
         ).rope.yarn_factor
         is None
@@ -118,7 +118,7 @@ def test_yarn_where_the_header_asks():
 )
 def test_what_is_refused(change, says):
     with pytest.raises(Refused) as refusal:
-        plan(header(**change))
+        read_config(header(**change))
     assert refusal.value.message.startswith("bankML's native forward pass does not play it: ")
     assert says in refusal.value.message
 
@@ -132,7 +132,7 @@ def test_rows_of_quantized_weights_are_whole_blocks():
         tensors=ffn | {f"blk.{i}.ffn_down.weight": (576, 256) for i in (0, 1)},
     )
     with pytest.raises(Refused, match="rows of 576 weights, not whole blocks"):
-        plan(odd)
+        read_config(odd)
 
 
 @pytest.mark.parametrize(
@@ -142,5 +142,5 @@ def test_rows_of_quantized_weights_are_whole_blocks():
 @pytest.mark.parametrize("value", ["\x1b" * 100_000, b"\xff" * 100_000, array("I", range(100_000)), (array("I"),)])
 def test_of_a_value_a_little_is_told(key, value):
     with pytest.raises(Refused) as refusal:
-        plan(header(keys={key: value}))
+        read_config(header(keys={key: value}))
     assert f"{key} is " in str(refusal.value) and len(str(refusal.value)) < 500

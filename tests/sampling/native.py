@@ -1,12 +1,12 @@
 """bankML's chain for a Case, whose DRY breakers are given as tokens."""
 
 from bankml import _native
-from bankml.sampling.chain import Sampler
-from bankml.sampling.lexicon import Lexicon
+from bankml.sampling.chain import SamplerChain
+from bankml.sampling.lexicon import SamplerVocabulary
 from tests.sampling.cases import Case
 
 
-class TokenBreakers(Lexicon):
+class TokenBreakers(SamplerVocabulary):
     """A vocabulary without texts."""
 
     def __init__(self, n_vocab: int, sequences: tuple[tuple[int, ...], ...]) -> None:
@@ -20,7 +20,7 @@ class TokenBreakers(Lexicon):
         return found
 
 
-def sampler(case: Case, n_vocab: int) -> Sampler:
-    made = Sampler(case.params, TokenBreakers(n_vocab, case.breakers))
+def sampler(case: Case, n_vocab: int) -> SamplerChain:
+    made = SamplerChain(case.params, TokenBreakers(n_vocab, case.breakers))
     made.accept_all(case.history)
     return made

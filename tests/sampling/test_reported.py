@@ -1,4 +1,4 @@
-"""What a Sampler reports of itself: the probabilities asked for, and the parameters it works with."""
+"""What a SamplerChain reports of itself: the probabilities asked for, and the parameters it works with."""
 
 import json
 
@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from bankml.errors import RequestError
-from bankml.sampling.chain import Sampler
-from bankml.sampling.lexicon import Lexicon
+from bankml.sampling.chain import SamplerChain
+from bankml.sampling.lexicon import SamplerVocabulary
 from bankml.sampling.parameters import SamplingParams
 from bankml.sampling.request import from_request
 
@@ -16,8 +16,8 @@ LOGITS = np.random.RandomState(3).randint(-60, 60, N_VOCAB).astype(np.float32) /
 
 
 def sampler(chat=False, **body):
-    lexicon = Lexicon(N_VOCAB, lambda text: [7], lambda: [b"x"] * N_VOCAB, [2, 3])
-    return Sampler(from_request({"seed": 1, **body}, SamplingParams(), lexicon, chat=chat), lexicon)
+    lexicon = SamplerVocabulary(N_VOCAB, lambda text: [7], lambda: [b"x"] * N_VOCAB, [2, 3])
+    return SamplerChain(from_request({"seed": 1, **body}, SamplingParams(), lexicon, chat=chat), lexicon)
 
 
 def reported(**body):

@@ -7,11 +7,11 @@ import pytest
 
 from bankml.errors import RequestError
 from bankml.sampling.fields import float32
-from bankml.sampling.lexicon import Lexicon
+from bankml.sampling.lexicon import SamplerVocabulary
 from bankml.sampling.parameters import RANDOM_SEED, SamplingParams
 from bankml.sampling.request import from_request
 
-LEXICON = Lexicon(100, lambda text: [ord(c) % 100 for c in text], lambda: [], end_of_generation=(2, 7))
+LEXICON = SamplerVocabulary(100, lambda text: [ord(c) % 100 for c in text], lambda: [], end_of_generation=(2, 7))
 DEFAULTS = SamplingParams()
 
 
@@ -176,7 +176,7 @@ def test_how_many_probabilities(text: str, chat: bool, n_probs: int) -> None:
 
 
 def test_a_chain_has_an_end():
-    lexicon = Lexicon(4, lambda text: [], lambda: [b"a", b"b", b"c", b"d"])
+    lexicon = SamplerVocabulary(4, lambda text: [], lambda: [b"a", b"b", b"c", b"d"])
     assert len(from_request({"samplers": ["temperature"] * 64}, SamplingParams(), lexicon).samplers) == 64
     with pytest.raises(RequestError, match="expected at most 64 samplers, but got 65"):
         from_request({"samplers": "t" * 65}, SamplingParams(), lexicon)

@@ -13,18 +13,18 @@ import threading
 import time
 from types import SimpleNamespace
 
-from bankml.api.measured import Measured
+from bankml.api.measured import MetricsMiddleware
 from bankml.gate.identity import FileIdentity
 from bankml.gate.verify import Verified
 from bankml.http import server
 from bankml.http.limits import Limits
-from bankml.upstream.proxy import Proxy
-from bankml.upstream.client import Upstream
-from bankml.upstream.vouch import Vouch
 from bankml.measure.usage import Watched
+from bankml.upstream.client import Upstream
+from bankml.upstream.proxy import Proxy
+from bankml.upstream.vouch import EngineVerifier
 from tests.end_to_end.servers import free_port, waiting
-from tests.upstream.standin import StandIn
 from tests.tiny_model import tiny_model
+from tests.upstream.standin import StandIn
 
 BODY = b'{"messages":[{"role":"user","content":"Say hello."}], "max_tokens":4}'
 STREAMED = b'{"messages":[{"role":"user","content":"Say hello."}], "stream":true}'
@@ -46,8 +46,8 @@ class House:
         verdict = SimpleNamespace(kind="play", name=self.path.name)
         path = str(self.path)
         verified = Verified(path, "ab" * 32, verdict, None, FileIdentity.of(path), path, 0.0)
-        proxy = Proxy(Vouch(verified, self.upstream, lambda: None))
-        measured = Measured(proxy, [Watched("gateway", os.getpid())])
+        proxy = Proxy(EngineVerifier(verified, self.upstream, lambda: None))
+        measured = MetricsMiddleware(proxy, [Watched("gateway", os.getpid())])
 
         def ready(listening):
             found.append(listening)

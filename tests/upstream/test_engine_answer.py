@@ -7,11 +7,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bankml.errors import EngineFailed
-from bankml.upstream.engine_answer import AnswerReader
 from bankml.http.limits import Limits
-from bankml.upstream.transcript import EventStream, Transcript
 from bankml.receipt.check import check
 from bankml.receipt.receipt import Provenance, Tally
+from bankml.upstream.engine_answer import AnswerReader
+from bankml.upstream.transcript import EventStream, Transcript
 from tests.upstream.standin import DONE, LAST, STREAM, STREAM_HEAD, TEXT, WHOLE, answer, chunk, delta, streamed
 
 TRAILERS = STREAM_HEAD + b"5;ext=1\r\nhello\r\n0\r\nX-Trailer: y\r\n\r\n"

@@ -5,14 +5,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from bankml.http.exchange import LogLine, Reply
-from bankml.http.json_out import written
-from bankml.http.error_bodies import Shape, error_object
-from bankml.engine.completion import Entry, Job, Step, complete, fits
+from bankml.engine.completion import Job, Step, TokenReport, complete, fits
 from bankml.engine.parts import TextPieces, TokenSampler
 from bankml.engine.queue import Cancelled
 from bankml.errors import Busy
 from bankml.grammar.sampler import GrammarSampler
+from bankml.http.error_bodies import Shape, error_object
+from bankml.http.exchange import Reply, RequestOutcome
+from bankml.http.json_out import json_bytes
 from bankml.library.reference import Reference
 from bankml.library.residency import FOR_GOOD, Library
 from bankml.library.resident import Resident
@@ -59,7 +59,7 @@ class Writer(Protocol):
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedGeneration:
     """An answer that the model it was prepared with can begin at once."""
 
     generation: Generation
@@ -67,14 +67,14 @@ class Prepared:
     writer: Writer
 
 
-Prepare = Callable[[Resident, float], Prepared]
+Prepare = Callable[[Resident, float], PreparedGeneration]
 """Reads a request for the model that is to answer it, which took so many seconds to make resident. Raises RequestError
 for everything that can be wrong with it. It may be called twice, so it changes nothing."""
 
 
 def answer(
     library: Library, reference: Reference, prepare: Prepare, reply: Reply, keep: float | None = FOR_GOOD
-) -> LogLine:
+) -> RequestOutcome:
     """Stands in line, has the model made resident, generates and writes; the model then stays for `keep` seconds.
 
     A request to the resident model is read before it stands in line, so that its mistakes are told at once, and again
@@ -98,22 +98,22 @@ def answer(
         if prepared is None:
             raise
         prepared.writer.abandon()
-        return LogLine(CLIENT_LEFT, len(prepared.generation.job.prompt), note=CANCELLED)
+        return RequestOutcome(CLIENT_LEFT, len(prepared.generation.job.prompt), note=CANCELLED)
 
 
-def gone(reply: Reply, shape: Shape = error_object) -> None:
+def reply_unavailable(reply: Reply, shape: Shape = error_object) -> None:
     """Answers a request that nobody waits for any more, or that a stopping server will not get to."""
     error = Busy("the server is stopping, or the client hung up; this request was not answered")
-    reply.whole(error.status, written(shape(error)))
+    reply.whole(error.status, json_bytes(shape(error)))
 
 
-class Gathering:
+class BufferingWriter:
     """A Writer's part that every answer has which is written whole: its text and its probabilities, gathered."""
 
     def __init__(self, reply: Reply) -> None:
         self._reply = reply
         self._text: list[str] = []
-        self._entries: list[Entry] = []
+        self._entries: list[TokenReport] = []
 
     def begin(self, prefill: str) -> None:
         self._text.append(prefill)
@@ -124,16 +124,16 @@ class Gathering:
             self._entries.append(step.entry)
 
     def abandon(self) -> None:
-        gone(self._reply)
+        reply_unavailable(self._reply)
 
 
-def _prepared(prepare: Prepare, resident: Resident, loading: float) -> Prepared:
+def _prepared(prepare: Prepare, resident: Resident, loading: float) -> PreparedGeneration:
     prepared = prepare(resident, loading)
     fits(len(prepared.generation.job.prompt), resident.n_ctx)
     return prepared
 
 
-def _respond(prepared: Prepared, resident: Resident, name: str, reply: Reply) -> LogLine:
+def _respond(prepared: PreparedGeneration, resident: Resident, name: str, reply: Reply) -> RequestOutcome:
     generation, tally, writer = prepared.generation, prepared.tally, prepared.writer
     last: Step | None = None
     energy = read_counters()
@@ -156,7 +156,7 @@ def _respond(prepared: Prepared, resident: Resident, name: str, reply: Reply) ->
     except Cancelled:
         writer.abandon()
         if last is None:
-            return LogLine(CLIENT_LEFT, len(generation.job.prompt), note=CANCELLED)
+            return RequestOutcome(CLIENT_LEFT, len(generation.job.prompt), note=CANCELLED)
         return _log(CLIENT_LEFT, last, CANCELLED, _timing(prepared, name, last, CANCELLED, energy))
     finish = last.finish or ""
     timing = _timing(prepared, name, last, finish, energy)
@@ -164,7 +164,7 @@ def _respond(prepared: Prepared, resident: Resident, name: str, reply: Reply) ->
     return _log(200, last, finish, timing)
 
 
-def _timing(prepared: Prepared, name: str, last: Step, finish: str, energy: Counters | None) -> Timing:
+def _timing(prepared: PreparedGeneration, name: str, last: Step, finish: str, energy: Counters | None) -> Timing:
     sampler = prepared.generation.sampler
     held = sampler if isinstance(sampler, GrammarSampler) else None
     return Timing(
@@ -179,6 +179,6 @@ def _timing(prepared: Prepared, name: str, last: Step, finish: str, energy: Coun
     )
 
 
-def _log(status: int, last: Step, note: str, timing: Timing) -> LogLine:
+def _log(status: int, last: Step, note: str, timing: Timing) -> RequestOutcome:
     counts = last.progress
-    return LogLine(status, counts.prompt_tokens, counts.cached_tokens, counts.completion_tokens, note, timing)
+    return RequestOutcome(status, counts.prompt_tokens, counts.cached_tokens, counts.completion_tokens, note, timing)

@@ -5,18 +5,18 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from bankml.api.answering import Generation, Prepared, Writer, answer
+from bankml.api.answering import Generation, PreparedGeneration, Writer, answer
 from bankml.api.chat_request import ChatRequest, chat_request, read_chat
 from bankml.api.content_steps import content_steps
 from bankml.api.ending import stop_word_tokens
-from bankml.http.exchange import LogLine, Reply, Request
 from bankml.api.fitting import fitted
 from bankml.api.logprobs import Logprobs
 from bankml.api.openai import Head, StreamWriter, WholeWriter
 from bankml.engine.completion import Job
 from bankml.grammar.constraint import Constraint
+from bankml.http.exchange import Reply, Request, RequestOutcome
 from bankml.library.layer import context_of, with_layer
-from bankml.library.reference import Layer
+from bankml.library.reference import ModelLayer
 from bankml.library.residency import Library
 from bankml.library.resident import Resident
 from bankml.receipt.receipt import Tally
@@ -25,26 +25,30 @@ WriterOf = Callable[[ChatRequest, Head, Resident, Reply, Logprobs, Generation], 
 """Makes what writes the answer to a chat request."""
 
 
-def chat_completions(library: Library, request: Request, reply: Reply) -> LogLine:
+def chat_completions(library: Library, request: Request, reply: Reply) -> RequestOutcome:
     """Answers one chat request. What can be wrong with it is found before it stands in line for the resident model."""
     return answer_chat(library, read_chat(request.body), request, reply, wire_writer)
 
 
-def answer_chat(library: Library, chat: ChatRequest, request: Request, reply: Reply, writer_of: WriterOf) -> LogLine:
+def answer_chat(
+    library: Library, chat: ChatRequest, request: Request, reply: Reply, writer_of: WriterOf
+) -> RequestOutcome:
     """Answers `chat`, which is what `request` asks; its receipt is about the request's bytes."""
     reference = library.resolve(chat.model)
     n_ctx = context_of(reference.name, reference.layer, library.n_ctx)
 
-    def prepare(resident: Resident, loading: float) -> Prepared:
+    def prepare(resident: Resident, loading: float) -> PreparedGeneration:
         generation = layered_generation(chat, reference.layer, n_ctx, resident)
         tally = Tally(resident.provenance, request.body, request.arrived)
         logprobs = Logprobs(resident.tokens.piece, tally)
-        return Prepared(generation, tally, writer_of(chat, Head(reference.name), resident, reply, logprobs, generation))
+        return PreparedGeneration(
+            generation, tally, writer_of(chat, Head(reference.name), resident, reply, logprobs, generation)
+        )
 
     return answer(library, reference, prepare, reply)
 
 
-def layered_generation(chat: ChatRequest, layer: Layer | None, n_ctx: int, resident: Resident) -> Generation:
+def layered_generation(chat: ChatRequest, layer: ModelLayer | None, n_ctx: int, resident: Resident) -> Generation:
     """What `chat` asks for over a derived model's layer. A layer that says how much context there is makes a long
     conversation fit its `n_ctx` tokens; otherwise such a one is refused, as in llama-server."""
     if layer is None:

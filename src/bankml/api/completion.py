@@ -2,17 +2,25 @@
 
 from collections.abc import Mapping
 
-from bankml.api.answering import Gathering, Generation, Prepared, Receipt, Writer, answer, gone
+from bankml.api.answering import (
+    BufferingWriter,
+    Generation,
+    PreparedGeneration,
+    Receipt,
+    Writer,
+    answer,
+    reply_unavailable,
+)
 from bankml.api.completion_request import CompletionRequest, completion_request, prompt_tokens, read_completion
 from bankml.api.ending import stop_type, stop_word_tokens
-from bankml.http.exchange import EVENT_STREAM, LogLine, Reply, Request
 from bankml.api.fitting import limited
-from bankml.http.json_out import event, written
 from bankml.api.logprobs import Logprobs, without_stop_word
 from bankml.api.openai import timings
 from bankml.engine.completion import Job, Step
 from bankml.engine.queue import Cancelled
 from bankml.grammar.constraint import Constraint, completion_constraint
+from bankml.http.exchange import EVENT_STREAM, Reply, Request, RequestOutcome
+from bankml.http.json_out import json_bytes, sse_event
 from bankml.library.layer import context_of, with_parameters
 from bankml.library.reference import Reference
 from bankml.library.residency import Library
@@ -23,13 +31,13 @@ from bankml.receipt.receipt import Tally
 Json = dict[str, object]
 
 
-def completion(library: Library, request: Request, reply: Reply) -> LogLine:
+def completion(library: Library, request: Request, reply: Reply) -> RequestOutcome:
     """Answers one request. What can be wrong with it is found before it stands in line for the resident model."""
     asked = read_completion(request.body)
     reference = library.resolve(asked.model)
     asked, n_ctx = over_layer(asked, reference, library.n_ctx)
 
-    def prepare(resident: Resident, loading: float) -> Prepared:
+    def prepare(resident: Resident, loading: float) -> PreparedGeneration:
         wanted = completion_constraint(asked.body)
         generation = limited(completion_generation(asked, wanted, resident), min(n_ctx, resident.n_ctx))
         tally = Tally(resident.provenance, request.body, request.arrived)
@@ -37,7 +45,7 @@ def completion(library: Library, request: Request, reply: Reply) -> LogLine:
         writer: Writer = (StreamWriter if asked.stream else WholeWriter)(
             told, Logprobs(resident.tokens.piece, tally), reply
         )
-        return Prepared(generation, tally, writer)
+        return PreparedGeneration(generation, tally, writer)
 
     return answer(library, reference, prepare, reply)
 
@@ -113,7 +121,7 @@ class Answer:
         return b"".join(map(self._resident.tokens.spelling, self._generation.job.prompt)).decode("utf-8", "replace")
 
 
-class WholeWriter(Gathering):
+class WholeWriter(BufferingWriter):
     """The answer as one object, when it is complete."""
 
     def __init__(self, answer: Answer, logprobs: Logprobs, reply: Reply) -> None:
@@ -134,7 +142,7 @@ class WholeWriter(Gathering):
         if entries:
             value["completion_probabilities"] = self._logprobs.array(entries)
         value[RECEIPT_KEY] = receipt()
-        self._reply.whole(200, written(value))
+        self._reply.whole(200, json_bytes(value))
 
 
 class StreamWriter:
@@ -173,17 +181,17 @@ class StreamWriter:
             }
             if step.entry is not None:
                 value["completion_probabilities"] = self._logprobs.array([step.entry])
-            self._send(event(value))
+            self._send(sse_event(value))
             self._tokens = []
 
     def end(self, last: Step, receipt: Receipt) -> None:
-        self._send(event({"content": "", "stop": False, RECEIPT_KEY: receipt()}))
-        self._send(event(self._answer.final("".join(self._text), "", [], last)))
+        self._send(sse_event({"content": "", "stop": False, RECEIPT_KEY: receipt()}))
+        self._send(sse_event(self._answer.final("".join(self._text), "", [], last)))
         self._reply.finish()
 
     def abandon(self) -> None:
         if not self._started:
-            gone(self._reply)
+            reply_unavailable(self._reply)
 
     def _send(self, data: bytes) -> None:
         if not self._reply.write(data):

@@ -6,8 +6,8 @@ way its bytes are those of the entries, joined by ", ", inside [ ].
 
 from collections.abc import Callable, Sequence
 
-from bankml.http.json_out import written
-from bankml.engine.completion import Entry
+from bankml.engine.completion import TokenReport
+from bankml.http.json_out import json_bytes
 from bankml.receipt.receipt import Tally
 from bankml.text.pieces import whole_size
 
@@ -28,14 +28,14 @@ class Logprobs:
         self._tally = tally
         self._shaped = shaped
 
-    def array(self, entries: Sequence[Entry]) -> list[Json]:
+    def array(self, entries: Sequence[TokenReport]) -> list[Json]:
         """`entries` as JSON, to be sent: their bytes count from here on."""
         array = [self._shaped(self._entry(entry)) for entry in entries]
         for one in array:
-            self._tally.logprobs(written(one))
+            self._tally.logprobs(json_bytes(one))
         return array
 
-    def _entry(self, entry: Entry) -> Json:
+    def _entry(self, entry: TokenReport) -> Json:
         probs = entry.probs
         value, top = ("logprob", "top_logprobs") if probs.logarithmic else ("prob", "top_probs")
         tops = [_token(token, self._piece(token), value, number) for token, number in probs.top]
@@ -48,6 +48,6 @@ def _token(token: int, data: bytes, name: str, number: float) -> Json:
     return {"id": token, "token": text, "bytes": list(data), name: number}
 
 
-def without_stop_word(entries: Sequence[Entry], n_tokens: int) -> Sequence[Entry]:
+def without_stop_word(entries: Sequence[TokenReport], n_tokens: int) -> Sequence[TokenReport]:
     """The entries of an answer that a stop string ended, less one for each of the string's own tokens."""
     return entries[: max(0, len(entries) - n_tokens)]

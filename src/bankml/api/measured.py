@@ -10,16 +10,16 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from bankml.http.exchange import LogLine, Reply, Request, Whole
-from bankml.http.json_out import written
-from bankml.http.error_bodies import error_object
 from bankml.api.ui import page
 from bankml.errors import MethodNotAllowed
+from bankml.http.error_bodies import error_object
+from bankml.http.exchange import BufferedResponse, Reply, Request, RequestOutcome
+from bankml.http.json_out import json_bytes
 from bankml.measure.completions import Completions, Record
 from bankml.measure.counters import Counters
 from bankml.measure.exposition import OPENMETRICS, TEXT
-from bankml.measure.prometheus import State, exposition
-from bankml.measure.sampler import Sampler
+from bankml.measure.prometheus import ServerState, exposition
+from bankml.measure.sampler import SharedSample
 from bankml.measure.timing import Timing
 from bankml.measure.usage import Watched, measure
 
@@ -29,27 +29,27 @@ NO_ROUTE = "none"
 """The route of a request to a path where nothing is."""
 
 
-class Observed(Protocol):
+class InstrumentedApp(Protocol):
     """An application that can be measured."""
 
-    def answer(self, request: Request, reply: Reply) -> LogLine: ...
+    def answer(self, request: Request, reply: Reply) -> RequestOutcome: ...
 
     def route(self, request: Request) -> str | None:
         """Which of its paths a request asks for, None for none. There are few: the rest of a path is left out."""
 
-    def state(self) -> State: ...
+    def state(self) -> ServerState: ...
 
 
-class Measured:
+class MetricsMiddleware:
     """`application`, measured. `watched` are the processes whose memory and processor time `/bankml/usage` tells."""
 
-    def __init__(self, application: Observed, watched: Sequence[Watched]) -> None:
+    def __init__(self, application: InstrumentedApp, watched: Sequence[Watched]) -> None:
         self._application = application
         self._counters = Counters()
         self._completions = Completions()
-        self._usage = Sampler(lambda: written(measure(watched).as_json()))
+        self._usage = SharedSample(lambda: json_bytes(measure(watched).as_json()))
 
-    def answer(self, request: Request, reply: Reply) -> LogLine:
+    def answer(self, request: Request, reply: Reply) -> RequestOutcome:
         """As the application's. What is told already includes every answer before it on the same connection."""
         told = self._tell(request, self._usage.sample)
         if told is not None:
@@ -62,7 +62,7 @@ class Measured:
             self._computed(line)
         return line
 
-    def at_once(self, request: Request) -> tuple[Whole, LogLine] | None:
+    def at_once(self, request: Request) -> tuple[BufferedResponse, RequestOutcome] | None:
         """What is told of the paths here, where it need not be measured first (exchange.AtOnce)."""
         return self._tell(request, self._usage.latest)
 
@@ -70,7 +70,7 @@ class Measured:
         """A request broke a rule of the wire and did not come here."""
         self._counters.refused(status)
 
-    def _computed(self, line: LogLine) -> None:
+    def _computed(self, line: RequestOutcome) -> None:
         """Tokens were computed. A record is kept of what the native engine did; of another's answers no more is known
         than these counts and, where they are streamed, the time to the first token."""
         counts = (line.prompt_tokens, line.cached_tokens, line.completion_tokens)
@@ -83,7 +83,9 @@ class Measured:
 
     # ---- what is told
 
-    def _tell(self, request: Request, usage: Callable[[], bytes | None]) -> tuple[Whole, LogLine] | None:
+    def _tell(
+        self, request: Request, usage: Callable[[], bytes | None]
+    ) -> tuple[BufferedResponse, RequestOutcome] | None:
         """What one of the paths here tells; None for every other path, and for the usage where `usage` gives none."""
         if request.address != "gateway" or request.path not in OWN:
             return None
@@ -92,27 +94,29 @@ class Measured:
             whole = self._look(request, usage)
         else:
             error = MethodNotAllowed(f"{request.path} answers {' and '.join(METHODS)} only")
-            whole = Whole(error.status, written(error_object(error)), headers=(("Allow", ", ".join(METHODS)),))
+            whole = BufferedResponse(
+                error.status, json_bytes(error_object(error)), headers=(("Allow", ", ".join(METHODS)),)
+            )
             note = error.kind
         if whole is None:
             return None
         self._counters.request(request.path, whole.status)
-        return whole, LogLine(whole.status, note=note)
+        return whole, RequestOutcome(whole.status, note=note)
 
-    def _look(self, request: Request, usage: Callable[[], bytes | None]) -> Whole | None:
+    def _look(self, request: Request, usage: Callable[[], bytes | None]) -> BufferedResponse | None:
         match request.path:
             case "/bankml/metrics":
-                return Whole(200, self._completions.written())
+                return BufferedResponse(200, self._completions.written())
             case "/bankml/usage":
                 sample = usage()
-                return None if sample is None else Whole(200, sample)
+                return None if sample is None else BufferedResponse(200, sample)
             case "/metrics":
                 openmetrics = "application/openmetrics-text" in request.headers.get("accept", "")
                 text = exposition(self._counters.counts(), self._application.state(), openmetrics)
-                return Whole(200, text, OPENMETRICS if openmetrics else TEXT)
+                return BufferedResponse(200, text, OPENMETRICS if openmetrics else TEXT)
             case _:
                 shown = page.load()
-                return Whole(200, shown.body, "text/html; charset=utf-8", shown.headers)
+                return BufferedResponse(200, shown.body, "text/html; charset=utf-8", shown.headers)
 
 
 def _record(timing: Timing, prompt: int | None, cached: int | None, completion: int | None) -> Record:

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from bankml import __version__
-from bankml.api.answering import Gathering, Receipt, gone
-from bankml.http.exchange import EVENT_STREAM, Reply
-from bankml.http.json_out import DONE, event, written
+from bankml.api.answering import BufferingWriter, Receipt, reply_unavailable
 from bankml.api.logprobs import Logprobs, without_stop_word
-from bankml.engine.completion import Finish, Progress, Step
+from bankml.engine.completion import Finish, GenerationStats, Step
 from bankml.engine.queue import Cancelled
+from bankml.http.exchange import EVENT_STREAM, Reply
+from bankml.http.json_out import DONE, json_bytes, sse_event
 from bankml.receipt.check import RECEIPT_KEY
 
 FINGERPRINT = f"bankml-{__version__}"
@@ -44,7 +44,7 @@ class Head:
         }
 
 
-def usage(progress: Progress) -> Json:
+def usage(progress: GenerationStats) -> Json:
     return {
         "completion_tokens": progress.completion_tokens,
         "prompt_tokens": progress.prompt_tokens,
@@ -53,7 +53,7 @@ def usage(progress: Progress) -> Json:
     }
 
 
-def timings(progress: Progress) -> Json:
+def timings(progress: GenerationStats) -> Json:
     """llama-server's `timings`. A rate is null when its count or its time is 0.
 
     The generation's counts the forward passes that its time was spent on, one fewer than the tokens.
@@ -73,7 +73,7 @@ def _rate(count: int, ms: float) -> float | None:
     return count * 1000 / ms if count > 0 and ms > 0 else None
 
 
-class WholeWriter(Gathering):
+class WholeWriter(BufferingWriter):
     """The answer as one object, when it is complete."""
 
     def __init__(self, head: Head, reply: Reply, logprobs: Logprobs, stop_tokens: Callable[[Step], int]) -> None:
@@ -91,7 +91,7 @@ class WholeWriter(Gathering):
             choice["logprobs"] = {"content": self._logprobs.array(entries)}
         answer = self._head.around([choice], "chat.completion")
         answer |= {"usage": usage(last.progress), "timings": timings(last.progress), RECEIPT_KEY: receipt()}
-        self._reply.whole(200, written(answer))
+        self._reply.whole(200, json_bytes(answer))
 
 
 class StreamWriter:
@@ -130,7 +130,7 @@ class StreamWriter:
             choice = self._choice(delta, None)
             if delta is deltas[-1] and entry is not None:
                 choice["logprobs"] = {"content": self._logprobs.array([entry])}
-            self._send(event(self._chunk([choice])))
+            self._send(sse_event(self._chunk([choice])))
 
     def end(self, last: Step, receipt: Receipt) -> None:
         ending = [self._chunk([self._choice({}, last.finish)])]
@@ -138,14 +138,14 @@ class StreamWriter:
             ending.append(self._chunk([]))
         ending[-1] |= {"usage": usage(last.progress), "timings": timings(last.progress)}
         for chunk in ending:
-            self._send(event(chunk))
-        self._send(event({RECEIPT_KEY: receipt()}))
+            self._send(sse_event(chunk))
+        self._send(sse_event({RECEIPT_KEY: receipt()}))
         self._send(DONE)
         self._reply.finish()
 
     def abandon(self) -> None:
         if not self._started:
-            gone(self._reply)
+            reply_unavailable(self._reply)
 
     def _choice(self, delta: Json, finish: Finish | None) -> Json:
         return {"finish_reason": finish, "index": 0, "delta": delta}

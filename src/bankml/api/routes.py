@@ -7,85 +7,85 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from bankml.api import fields, llama_server, status
-from bankml.api.answering import CLIENT_LEFT, gone
+from bankml.api.answering import CLIENT_LEFT, reply_unavailable
 from bankml.api.chat import chat_completions
 from bankml.api.completion import completion
-from bankml.http.exchange import JSON, NDJSON, Headers, LogLine, Reply, Request
 from bankml.api.json_in import read_object
-from bankml.http.json_out import event, line, written
 from bankml.api.ollama.durations import FOREVER, KEEP_ALIVE
 from bankml.api.ollama.routes import Ollama
-from bankml.http.error_bodies import shape_of
 from bankml.api.slots import PREFIX, slot_action, slots
 from bankml.api.text_completion import text_completions
 from bankml.engine.queue import Cancelled
 from bankml.engine.slot_folder import SlotFolder
 from bankml.errors import BankmlError, MethodNotAllowed, NotFound
+from bankml.http.error_bodies import shape_of
+from bankml.http.exchange import JSON, NDJSON, Headers, Reply, Request, RequestOutcome
+from bankml.http.json_out import json_bytes, ndjson_line, sse_event
 from bankml.library.layer import with_layer
-from bankml.library.reference import Source
+from bankml.library.reference import PinnedFile
 from bankml.library.registry import Registry
 from bankml.library.residency import FOR_GOOD, Library
 from bankml.library.resident import Resident
-from bankml.measure.prometheus import State
+from bankml.measure.prometheus import ServerState
 
 if TYPE_CHECKING:
     from bankml.gate.verify import Verified
 
 Json = dict[str, object]
 Body = Mapping[str, Any]
-Handler = Callable[[Library, Request, Reply], LogLine]
+Handler = Callable[[Library, Request, Reply], RequestOutcome]
 Methods = Mapping[str, Handler]
 
 log = logging.getLogger("bankml.api")
 
 
-def telling(answer: Callable[[Library], Json]) -> Handler:
+def json_get(answer: Callable[[Library], Json]) -> Handler:
     """A handler for a question without a body, which no model is asked."""
 
-    def handler(library: Library, request: Request, reply: Reply) -> LogLine:
-        reply.whole(200, written(answer(library)))
-        return LogLine(200)
+    def handler(library: Library, request: Request, reply: Reply) -> RequestOutcome:
+        reply.whole(200, json_bytes(answer(library)))
+        return RequestOutcome(200)
 
     return handler
 
 
-def looking(answer: Callable[[Library, Resident], Json]) -> Handler:
+def model_get(answer: Callable[[Library, Resident], Json]) -> Handler:
     """A handler for a question without a body to the resident model, or to the startup model where none is."""
 
-    def handler(library: Library, request: Request, reply: Reply) -> LogLine:
-        reply.whole(200, written(answer(library, library.look(reply.cancelled))))
-        return LogLine(200)
+    def handler(library: Library, request: Request, reply: Reply) -> RequestOutcome:
+        reply.whole(200, json_bytes(answer(library, library.look(reply.cancelled))))
+        return RequestOutcome(200)
 
     return handler
 
 
-def working(answer: Callable[[Resident, Body], Json]) -> Handler:
+def model_post(answer: Callable[[Resident, Body], Json]) -> Handler:
     """A handler for a JSON body that a verified file's own header answers: its `model`'s, or the one in memory's. A
     derived model's layer is applied to it."""
 
-    def handler(library: Library, request: Request, reply: Reply) -> LogLine:
+    def handler(library: Library, request: Request, reply: Reply) -> RequestOutcome:
         body = read_object(request.body)
         name = fields.string(body, "model")
         reference = None if name is None else library.resolve(name)
         resident = library.look(reply.cancelled, reference)
         resident.check_unchanged()
-        reply.whole(200, written(answer(resident, with_layer(None if reference is None else reference.layer, body))))
-        return LogLine(200)
+        reply.whole(200, json_bytes(answer(resident, with_layer(None if reference is None else reference.layer, body))))
+        return RequestOutcome(200)
 
     return handler
 
 
-def list_models(library: Library, request: Request, reply: Reply) -> LogLine:
+def list_models(library: Library, request: Request, reply: Reply) -> RequestOutcome:
     """What has a name, and of the model in memory more. Nothing is waited for or loaded: clients poll this."""
-    reply.whole(200, written(llama_server.models(library, library.resident)))
-    return LogLine(200)
+    reply.whole(200, json_bytes(llama_server.models(library, library.resident)))
+    return RequestOutcome(200)
 
 
 BOTH: Mapping[str, Methods] = {
-    "/bankml": {"GET": telling(status.bankml)},
-    "/health": {"GET": telling(llama_server.health)},
-    "/v1/health": {"GET": telling(llama_server.health)},
-    "/props": {"GET": looking(llama_server.props)},
+    "/bankml": {"GET": json_get(status.bankml)},
+    "/health": {"GET": json_get(llama_server.health)},
+    "/v1/health": {"GET": json_get(llama_server.health)},
+    "/props": {"GET": model_get(llama_server.props)},
     "/models": {"GET": list_models},
     "/v1/models": {"GET": list_models},
     "/completion": {"POST": completion},
@@ -93,9 +93,9 @@ BOTH: Mapping[str, Methods] = {
     "/v1/completions": {"POST": text_completions},
     "/chat/completions": {"POST": chat_completions},
     "/v1/chat/completions": {"POST": chat_completions},
-    "/tokenize": {"POST": working(llama_server.tokenize)},
-    "/detokenize": {"POST": working(llama_server.detokenize)},
-    "/apply-template": {"POST": working(llama_server.apply_template)},
+    "/tokenize": {"POST": model_post(llama_server.tokenize)},
+    "/detokenize": {"POST": model_post(llama_server.detokenize)},
+    "/apply-template": {"POST": model_post(llama_server.apply_template)},
 }
 """What both addresses answer. A path that answers GET answers HEAD."""
 
@@ -166,7 +166,7 @@ def build_application(
     slot_dir: str | None = None,
     registry: str | None = None,
     keep_alive: float = KEEP_ALIVE,
-) -> "Application":
+) -> "NativeApplication":
     """The application that answers with the verified file, loaded with a context of `n_ctx` tokens.
 
     `slot_dir` is the folder of slot files; None: there are none. `registry` is the folder whose models may be asked for
@@ -177,15 +177,15 @@ def build_application(
     from bankml.library.load import open_library
 
     slot_folder = None if slot_dir is None else SlotFolder(slot_dir)
-    known = Registry(registry, Source.of(verified))
+    known = Registry(registry, PinnedFile.of(verified))
     library = open_library(
         verified, n_ctx, threads, known, default_keep=FOR_GOOD if keep_alive == FOREVER else keep_alive
     )
     library.start_reaper()
-    return Application(library, slot_folder, Ollama(known, keep_alive))
+    return NativeApplication(library, slot_folder, Ollama(known, keep_alive))
 
 
-class Application:
+class NativeApplication:
     """Answers requests with the models of `library`; any number of threads may call it."""
 
     def __init__(self, library: Library, slot_folder: SlotFolder | None = None, ollama: Ollama | None = None) -> None:
@@ -193,14 +193,14 @@ class Application:
         self._slot_folder = slot_folder
         self._ollama = ollama
 
-    def answer(self, request: Request, reply: Reply) -> LogLine:
+    def answer(self, request: Request, reply: Reply) -> RequestOutcome:
         """Answers `request` through `reply`. Whatever goes wrong becomes an answer, or an event once one has begun."""
         outgoing = Started(reply)
         try:
             return find(request, self._slot_folder, self._ollama)(self._library, request, outgoing)
         except Cancelled:
-            gone(outgoing, shape_of(request.path, request.address))
-            return LogLine(CLIENT_LEFT, note="cancelled")
+            reply_unavailable(outgoing, shape_of(request.path, request.address))
+            return RequestOutcome(CLIENT_LEFT, note="cancelled")
         except BankmlError as error:
             return self._refuse(error, request, outgoing)
         except Exception as error:
@@ -216,26 +216,26 @@ class Application:
             return PREFIX.rstrip("/") if request.path.startswith(PREFIX) else None
         return None if self._ollama is None else self._ollama.route(request.path)
 
-    def state(self) -> State:
+    def state(self) -> ServerState:
         """What is true of it at this moment, for its metrics."""
         resident = self._library.resident
         cache = None if resident is None else resident.engine.prompt_cache
-        return State(
+        return ServerState(
             engine=self._library.last.provenance.engine,
             waiting=self._library.waiting,
             model_bytes=0 if resident is None else resident.verified.identity.size,
             cache_bytes=0 if cache is None else cache.nbytes,
         )
 
-    def _refuse(self, error: BankmlError, request: Request, outgoing: Started) -> LogLine:
+    def _refuse(self, error: BankmlError, request: Request, outgoing: Started) -> RequestOutcome:
         body = shape_of(request.path, request.address)(error)
         if outgoing.started:
-            outgoing.write(line(body) if outgoing.content_type == NDJSON else event(body))
+            outgoing.write(ndjson_line(body) if outgoing.content_type == NDJSON else sse_event(body))
             outgoing.finish()
-            return LogLine(200, note=f"broken off: {error.kind}")
+            return RequestOutcome(200, note=f"broken off: {error.kind}")
         headers: Headers = ()
         if isinstance(error, MethodNotAllowed):
             methods = methods_of(request, self._slot_folder, self._ollama) or {}
             headers = (("Allow", ", ".join(allowed(methods))),)
-        outgoing.whole(error.status, written(body), JSON, headers)
-        return LogLine(error.status, note=error.kind)
+        outgoing.whole(error.status, json_bytes(body), JSON, headers)
+        return RequestOutcome(error.status, note=error.kind)

@@ -6,35 +6,35 @@ from collections.abc import Callable
 from urllib.parse import parse_qs
 
 from bankml.api import fields
-from bankml.http.exchange import LogLine, Reply, Request
 from bankml.api.json_in import read_object
-from bankml.http.json_out import written
 from bankml.engine import slot_actions
 from bankml.engine.completion import Engine
 from bankml.engine.slot_folder import SlotFolder, is_slot_name
 from bankml.errors import NotSupported, RequestError
+from bankml.http.exchange import Reply, Request, RequestOutcome
+from bankml.http.json_out import json_bytes
 from bankml.library.residency import Library
 from bankml.library.resident import Resident
 
 Json = dict[str, object]
-Handler = Callable[[Library, Request, Reply], LogLine]
+Handler = Callable[[Library, Request, Reply], RequestOutcome]
 
 PREFIX = "/slots/"
 ONLY_ID = "0"
 
 
-def slots(library: Library, request: Request, reply: Reply) -> LogLine:
+def slots(library: Library, request: Request, reply: Reply) -> RequestOutcome:
     """`GET /slots`: the one slot, with what llama-server says of a slot that has done nothing yet."""
     resident = library.look(reply.cancelled)
     slot = {"id": 0, "n_ctx": resident.n_ctx, "speculative": False, "is_processing": library.busy}
-    reply.whole(200, written([slot]))
-    return LogLine(200)
+    reply.whole(200, json_bytes([slot]))
+    return RequestOutcome(200)
 
 
 def slot_action(folder: SlotFolder | None) -> Handler:
     """`POST /slots/{id}?action=save|restore|erase`, with files in `folder`; without one it answers 501."""
 
-    def handler(library: Library, request: Request, reply: Reply) -> LogLine:
+    def handler(library: Library, request: Request, reply: Reply) -> RequestOutcome:
         if folder is None:
             # llama-server's words; its --slot-save-path is --slot-dir here.
             raise NotSupported("This server does not support slots action. Start it with `--slot-save-path`")
@@ -52,8 +52,8 @@ def slot_action(folder: SlotFolder | None) -> Handler:
             resident = library.resident or library.ready(library.resolve(None))
             resident.check_unchanged()
             answer = _act(action, resident, folder, name)
-        reply.whole(200, written({"id_slot": 0, **answer}))
-        return LogLine(200, note=action)
+        reply.whole(200, json_bytes({"id_slot": 0, **answer}))
+        return RequestOutcome(200, note=action)
 
     return handler
 

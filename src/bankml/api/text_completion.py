@@ -2,20 +2,20 @@
 
 from collections.abc import Mapping
 
-from bankml.api.answering import Gathering, Prepared, Receipt, Writer, answer, gone
+from bankml.api.answering import BufferingWriter, PreparedGeneration, Receipt, Writer, answer, reply_unavailable
 from bankml.api.chat_request import Unplayed, refuse_unplayed
 from bankml.api.completion import completion_generation, over_layer
 from bankml.api.completion_request import read_completion
 from bankml.api.ending import stop_word_tokens
-from bankml.http.exchange import EVENT_STREAM, LogLine, Reply, Request
 from bankml.api.fitting import limited
-from bankml.http.json_out import DONE, event, written
 from bankml.api.logprobs import Logprobs, without_stop_word
 from bankml.api.openai import Head, timings, usage
 from bankml.engine.completion import Step
 from bankml.engine.parts import TextPieces
 from bankml.engine.queue import Cancelled
 from bankml.grammar.constraint import completion_constraint
+from bankml.http.exchange import EVENT_STREAM, Reply, Request, RequestOutcome
+from bankml.http.json_out import DONE, json_bytes, sse_event
 from bankml.library.residency import Library
 from bankml.library.resident import Resident
 from bankml.receipt.check import RECEIPT_KEY
@@ -33,14 +33,14 @@ UNPLAYED: Unplayed = {
 """OpenAI's fields that would change the answer: the values that leave it as it is, and why any other is refused."""
 
 
-def text_completions(library: Library, request: Request, reply: Reply) -> LogLine:
+def text_completions(library: Library, request: Request, reply: Reply) -> RequestOutcome:
     """Answers one request. What can be wrong with it is found before it stands in line for the resident model."""
     asked = read_completion(request.body)
     refuse_unplayed(asked.body, UNPLAYED)
     reference = library.resolve(asked.model)
     asked, n_ctx = over_layer(asked, reference, library.n_ctx)
 
-    def prepare(resident: Resident, loading: float) -> Prepared:
+    def prepare(resident: Resident, loading: float) -> PreparedGeneration:
         wanted = completion_generation(asked, completion_constraint(asked.body), resident)
         generation = limited(wanted, min(n_ctx, resident.n_ctx))
         tally = Tally(resident.provenance, request.body, request.arrived)
@@ -49,7 +49,7 @@ def text_completions(library: Library, request: Request, reply: Reply) -> LogLin
             writer: Writer = StreamWriter(head, logprobs, reply)
         else:
             writer = WholeWriter(head, logprobs, reply, generation.pieces, resident)
-        return Prepared(generation, tally, writer)
+        return PreparedGeneration(generation, tally, writer)
 
     return answer(library, reference, prepare, reply)
 
@@ -58,7 +58,7 @@ def _choice(text: str, logprobs: Json | None, finish: str | None) -> Json:
     return {"text": text, "index": 0, "logprobs": logprobs, "finish_reason": finish}
 
 
-class WholeWriter(Gathering):
+class WholeWriter(BufferingWriter):
     """The answer as one object, when it is complete."""
 
     def __init__(self, head: Head, logprobs: Logprobs, reply: Reply, pieces: TextPieces, resident: Resident) -> None:
@@ -73,7 +73,7 @@ class WholeWriter(Gathering):
         probs: Json | None = {"content": self._logprobs.array(entries)} if entries else None
         value = self._head.around([_choice("".join(self._text), probs, last.finish)], KIND)
         value |= {"usage": usage(last.progress), "timings": timings(last.progress), RECEIPT_KEY: receipt()}
-        self._reply.whole(200, written(value))
+        self._reply.whole(200, json_bytes(value))
 
 
 class StreamWriter:
@@ -107,8 +107,8 @@ class StreamWriter:
 
     def abandon(self) -> None:
         if not self._started:
-            gone(self._reply)
+            reply_unavailable(self._reply)
 
     def _send(self, value: Mapping[str, object]) -> None:
-        if not self._reply.write(event(value)):
+        if not self._reply.write(sse_event(value)):
             raise Cancelled

@@ -57,12 +57,12 @@ def _opened(
     model_path: str, fork_path: str, n_ctx: int, environment: dict[str, str], ending: Ending, quietly: Quietly
 ) -> "Handle":
     from bankml.gate.verify import verify
-    from bankml.library.played import require_played
+    from bankml.library.played import require_supported
 
     loading = Loading(quietly)
 
     def judge(header: "Header") -> None:
-        require_played(header)
+        require_supported(header)
         loading.begin(header)
 
     def unless_ending(_: int) -> None:

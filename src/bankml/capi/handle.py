@@ -8,17 +8,17 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from enum import IntEnum
 
-from bankml.api.answering import CLIENT_LEFT, Generation, Prepared, Receipt, Writer, answer
+from bankml.api.answering import CLIENT_LEFT, Generation, PreparedGeneration, Receipt, Writer, answer
 from bankml.api.chat import chat_generation, wire_writer
 from bankml.api.chat_request import chat_request, read_body
-from bankml.http.exchange import JSON, Headers
-from bankml.http.json_out import written
 from bankml.api.logprobs import Logprobs
 from bankml.api.openai import Head
 from bankml.capi.front import ENDED, Ending, reason_of, where
 from bankml.engine.completion import Step
 from bankml.engine.memory import give_back_memory
 from bankml.errors import BankmlError, ContextExceeded, EngineFailed, ModelChanged, RequestError
+from bankml.http.exchange import JSON, Headers
+from bankml.http.json_out import json_bytes
 from bankml.library.residency import Library
 from bankml.library.resident import Resident
 from bankml.receipt.receipt import Tally
@@ -94,13 +94,13 @@ class Handle:
         reference = self._library.resolve(None)
         reply = Collected(self._ending)
 
-        def prepare(resident: Resident, loading: float) -> Prepared:
+        def prepare(resident: Resident, loading: float) -> PreparedGeneration:
             generation = chat_generation(chat, resident)
             tally = Tally(resident.provenance, request, arrived)
             logprobs = Logprobs(resident.tokens.piece, tally)
             whole = wire_writer(chat, Head(reference.name), resident, reply, logprobs, generation)
             writer = PieceWriter(whole, piece)
-            return Prepared(writer.cut(generation), tally, writer)
+            return PreparedGeneration(writer.cut(generation), tally, writer)
 
         log_line = answer(self._library, reference, prepare, reply)
         if log_line.status == CLIENT_LEFT:
@@ -182,4 +182,4 @@ def _to_nobody(piece: bytes) -> bool:
 
 
 def _refused(code: Code, message: str, **sizes: int) -> tuple[int, bytes]:
-    return code, written({"error": {"code": int(code), "message": message, **sizes}})
+    return code, json_bytes({"error": {"code": int(code), "message": message, **sizes}})

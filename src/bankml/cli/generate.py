@@ -14,7 +14,6 @@ from types import FrameType
 from bankml.api.answering import Generation, Receipt, Writer
 from bankml.api.chat import answer_chat, wire_writer
 from bankml.api.chat_request import MAX_TOKENS_FIELDS, ChatRequest, chat_request
-from bankml.http.exchange import JSON, Headers, Request
 from bankml.api.logprobs import Logprobs
 from bankml.api.openai import Head
 from bankml.cli.output import write
@@ -22,8 +21,9 @@ from bankml.cli.stdin import read_bytes, request_or_text_in
 from bankml.cli.verified import fork_of, verified_model
 from bankml.engine.completion import Step
 from bankml.errors import UsageError
+from bankml.http.exchange import JSON, Headers, Request
 from bankml.library.load import open_library
-from bankml.library.played import require_played
+from bankml.library.played import require_supported
 from bankml.library.resident import Resident
 from bankml.sampling.fields import INT32_MAX
 from bankml.sampling.parameters import RANDOM_SEED
@@ -50,7 +50,7 @@ def generate(arguments: Namespace) -> int:
     raw = read_bytes()
     arrived = time.monotonic()
     chat = chat_request(_fields(request_or_text_in(raw), arguments, options))
-    verified = verified_model(arguments.file, fork, require_played)
+    verified = verified_model(arguments.file, fork, require_supported)
     library = open_library(verified, arguments.ctx, arguments.threads)
     request = Request("POST", ROUTE, "", {}, raw, "gateway", arrived)
     terminal = Terminal()

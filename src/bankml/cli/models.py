@@ -9,7 +9,7 @@ from bankml.errors import Refused, RequestError, UsageError
 
 
 def convert(arguments: Namespace) -> int:
-    from bankml.convert.requantize import convert as rewrite
+    from bankml.convert.requantize import convert_gguf as rewrite
 
     with file_bar("converting", arguments.file) as progress:
         header = rewrite(

@@ -12,8 +12,8 @@ from bankml.errors import UsageError
 
 if TYPE_CHECKING:
     from bankml.gate.verify import Verified
-    from bankml.upstream.spawn import Child
     from bankml.upstream.client import Upstream
+    from bankml.upstream.spawn import Child
 
 Address = tuple[str, int]
 
@@ -52,13 +52,13 @@ def run_in_front(
     arguments: Namespace, verified: "Verified", listen: Address, engine: Address, announce: Callable[[], None]
 ) -> int:
     """Starts llama-server or finds it, checks that it serves the verified file, and serves until a signal ends it."""
-    from bankml.api.measured import Measured
+    from bankml.api.measured import MetricsMiddleware
     from bankml.http.limits import Limits
-    from bankml.upstream.proxy import Proxy
     from bankml.http.server import LISTENING_HOSTS, serve
-    from bankml.upstream.client import Upstream
-    from bankml.upstream.vouch import Vouch, require_same_file
     from bankml.measure.usage import Watched
+    from bankml.upstream.client import Upstream
+    from bankml.upstream.proxy import Proxy
+    from bankml.upstream.vouch import EngineVerifier, require_same_file
 
     upstream = Upstream((LISTENING_HOSTS[engine[0]], engine[1]), Limits())
     vouched = threading.Event()  # until then the end of a spawned engine is an error, which is told as one
@@ -66,7 +66,7 @@ def run_in_front(
         stack.callback(upstream.close)
         child = _engine(arguments, verified, upstream, stack, lambda words: note(words) if vouched.is_set() else None)
         alive: Callable[[], None] = (lambda: None) if child is None else child.alive
-        vouch = Vouch(verified, upstream, alive)
+        vouch = EngineVerifier(verified, upstream, alive)
         provenance = require_same_file(vouch)
         vouched.set()
         alive()  # or it ended in between
@@ -76,7 +76,7 @@ def run_in_front(
             announce()
 
         watched = [Watched("gateway", os.getpid()), *([] if child is None else [Watched("engine", child.pid)])]
-        measured = Measured(Proxy(vouch), watched)
+        measured = MetricsMiddleware(Proxy(vouch), watched)
         return serve(measured, listen=listen, ready=ready, refused=measured.refused, at_once=measured.at_once)
 
 
@@ -91,14 +91,14 @@ def _engine(
 
     `ended` is called when that process ends without having been stopped.
     """
-    from bankml.upstream.spawn import READY_WITHIN, Spawning, refuse_if_answering, spawned
+    from bankml.upstream.spawn import READY_WITHIN, SpawnOptions, refuse_if_answering, spawned
     from bankml.upstream.vouch import wait_until_healthy
 
     if arguments.spawn is None:
         wait_until_healthy(upstream, UPSTREAM_WITHIN, lambda: None)
         return None
     refuse_if_answering(upstream.address, upstream.shown)
-    spawning = Spawning(
+    spawning = SpawnOptions(
         program=arguments.spawn,
         model=verified.path,
         address=upstream.address,

@@ -49,12 +49,12 @@ def _serve(arguments: Namespace, file: str, fork: str, listen: Address, engine: 
     registry, keep_alive = _registry(arguments.registry), _keep_alive(arguments.keep_alive)
 
     from bankml.engine.memory import keep_heaps_small
-    from bankml.library.played import require_played
+    from bankml.library.played import require_supported
 
     keep_heaps_small()
-    verified = verified_model(file, fork, require_played)
+    verified = verified_model(file, fork, require_supported)
 
-    from bankml.api.measured import Measured
+    from bankml.api.measured import MetricsMiddleware
     from bankml.api.routes import build_application
     from bankml.http.server import serve as run
     from bankml.measure.usage import Watched
@@ -71,7 +71,7 @@ def _serve(arguments: Namespace, file: str, fork: str, listen: Address, engine: 
 
     if registry is not None:
         _tell_problems(registry, verified)
-    measured = Measured(application, [Watched("gateway", os.getpid())])
+    measured = MetricsMiddleware(application, [Watched("gateway", os.getpid())])
     code: int = run(
         measured,
         listen=listen,
@@ -96,10 +96,10 @@ def _registry(given: str | None) -> str | None:
 
 def _tell_problems(registry: str, verified: "Verified") -> None:
     """A line for everything in the registry's folder that cannot be asked for."""
-    from bankml.library.reference import Source
+    from bankml.library.reference import PinnedFile
     from bankml.library.registry import Registry
 
-    for problem in Registry(registry, Source.of(verified)).problems():
+    for problem in Registry(registry, PinnedFile.of(verified)).problems():
         note(f"passed over: {problem.file}: {problem.reason}")
 
 

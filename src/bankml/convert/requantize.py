@@ -12,14 +12,14 @@ from typing import BinaryIO
 import numpy as np
 import numpy.typing as npt
 
+from bankml.convert.dequantize import READERS, dequantize
+from bankml.convert.quantize import quantize
 from bankml.errors import FileProblem, Refused, UsageError
 from bankml.files import problem
 from bankml.gate.guard import guard_open, require_model
 from bankml.gate.identity import FileIdentity
 from bankml.gguf.block_types import F16, F32, Q1_0, Q2_0, BlockType
-from bankml.convert.dequantize import READERS, dequantize
 from bankml.gguf.header import Header, TensorInfo, open_regular
-from bankml.convert.quantize import quantize
 from bankml.gguf.values import ValueType, shown
 from bankml.gguf.writer import TensorSpec, writing
 
@@ -41,7 +41,7 @@ class OutType:
 OUT_TYPES = {"f16": OutType(F16, 1), "q1_0": OutType(Q1_0, 40), "q2_0": OutType(Q2_0, 41)}
 
 
-def convert(
+def convert_gguf(
     source: str | os.PathLike[str],
     target: str | os.PathLike[str],
     outtype: str,

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from bankml import __version__
-from bankml.engine.parts import ForwardPass, TextPieces, TokenSampler, Vocabulary
-from bankml.engine.prompt_cache import PromptCache, change_over
+from bankml.engine.parts import ForwardPass, TextPieces, TokenPieces, TokenSampler
+from bankml.engine.prompt_cache import PromptCache, swap_prefix
 from bankml.engine.queue import Cancelled
 from bankml.engine.slot import Slot
 from bankml.errors import ContextExceeded, RequestError
@@ -32,7 +32,7 @@ class Engine:
     """
 
     model: ForwardPass
-    vocabulary: Vocabulary
+    vocabulary: TokenPieces
     slot: Slot = field(default_factory=Slot)
     prompt_cache: PromptCache | None = None
 
@@ -54,7 +54,7 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class GenerationStats:
     """Counts so far, and the moments they came (seconds of the clock): `started` is when computing the prompt began."""
 
     prompt_tokens: int
@@ -86,7 +86,7 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TokenReport:
     """What is reported with a token when probabilities are asked for.
 
     `released` are the bytes of the text released since the entry before, none while a stop string may be forming. They
@@ -108,8 +108,8 @@ class Step:
     token: int
     text: str
     finish: Finish | None
-    progress: Progress
-    entry: Entry | None = None
+    progress: GenerationStats
+    entry: TokenReport | None = None
 
 
 def fits(n_prompt_tokens: int, n_ctx: int) -> None:
@@ -141,7 +141,7 @@ def complete(
     model, slot, vocabulary = engine.model, engine.slot, engine.vocabulary
     fits(len(job.prompt), model.n_ctx)
     if engine.prompt_cache is not None:
-        change_over(job.prompt, slot, model, engine.prompt_cache, job.cache_prompt)
+        swap_prefix(job.prompt, slot, model, engine.prompt_cache, job.cache_prompt)
     started = clock()
     sampler.accept_all(job.prompt)
     cached = slot.begin(job.prompt, job.cache_prompt)
@@ -163,8 +163,8 @@ def complete(
         if finish is not None and not pieces.stopped:
             text += pieces.finish()
             released += pieces.released if end else b""
-        entry = None if probs is None else Entry(probs, released)
-        yield Step(token, text, finish, Progress(len(job.prompt), cached, count, started, first, now), entry)
+        entry = None if probs is None else TokenReport(probs, released)
+        yield Step(token, text, finish, GenerationStats(len(job.prompt), cached, count, started, first, now), entry)
         if finish is not None:
             return
         if cancelled():

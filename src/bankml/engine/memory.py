@@ -30,7 +30,7 @@ def available_memory(meminfo: Path = Path("/proc/meminfo")) -> int:
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
-def asked_limit(environment: Mapping[str, str] = os.environ) -> int | None:
+def configured_cache_limit(environment: Mapping[str, str] = os.environ) -> int | None:
     """The limit of the prompt cache in bytes that the environment asks for now. Raises UsageError."""
     return cache_limit(environment.get(VARIABLE), available_memory())
 

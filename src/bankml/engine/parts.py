@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from bankml.sampling.logprobs import TokenProbs
 
 if TYPE_CHECKING:
-    from bankml.model.kv_cache import State
+    from bankml.model.kv_cache import KVCells
 
 
 class Cells(Protocol):
@@ -25,13 +25,13 @@ class Cells(Protocol):
     def cache_type(self) -> str:
         """`f16` or `q8_0`."""
 
-    def view(self, n: int) -> State:
+    def view(self, n: int) -> KVCells:
         """The first `n` cells themselves, not a copy."""
 
-    def save(self, n: int) -> State:
+    def save(self, n: int) -> KVCells:
         """A copy of the first `n` cells."""
 
-    def load(self, state: State, n: int) -> None:
+    def load(self, state: KVCells, n: int) -> None:
         """Puts the first `n` cells of `state` back."""
 
 
@@ -52,7 +52,7 @@ class ForwardPass(Cells, Protocol):
         """Lets go of the weights and the cache; the model is of no use afterwards, except to tell its `n_ctx`."""
 
 
-class Vocabulary(Protocol):
+class TokenPieces(Protocol):
     def piece(self, token: int) -> bytes:
         """The bytes that `token` adds to an answer; none for a control token."""
 

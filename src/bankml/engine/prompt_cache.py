@@ -16,26 +16,26 @@ from bankml.engine.parts import Cells
 from bankml.engine.slot import Slot, Tokens, common_prefix
 
 if TYPE_CHECKING:
-    from bankml.model.kv_cache import State
+    from bankml.model.kv_cache import KVCells
 
 TOKEN_BYTES = np.dtype(np.int32).itemsize
 
-SIMILAR = np.float32(0.1)
+MIN_PROMPT_OVERLAP = np.float32(0.1)
 """A prompt that has no more than this part in common with the slot belongs to another conversation."""
 
-LOSING = np.float32(0.5)
+MIN_SLOT_KEPT = np.float32(0.5)
 """A slot that would keep less than this part of itself is saved first."""
 
-WORTH_TAKING = np.float32(0.25)
-"""An entry that would keep less than this part of itself stays where it is."""
+MIN_ENTRY_KEPT = np.float32(0.25)
+"""An entry that would keep less than this part of itself can_extend where it is."""
 
 
 @dataclass(frozen=True)
-class Entry:
+class CachedPrompt:
     """The tokens of one conversation, with their keys and values."""
 
     tokens: Tokens
-    state: State
+    state: KVCells
 
     @property
     def nbytes(self) -> int:
@@ -56,7 +56,7 @@ class PromptCache:
     def __init__(self, limit_bytes: int | None, limit_tokens: int) -> None:
         self._limit_bytes = limit_bytes
         self._limit_tokens = limit_tokens
-        self._entries: list[Entry] = []
+        self._entries: list[CachedPrompt] = []
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -87,11 +87,11 @@ class PromptCache:
         self._evict(nbytes)
         return True
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: CachedPrompt) -> None:
         """Adds an entry that was admitted."""
         self._entries.append(entry)
 
-    def take(self, held: Tokens, prompt: Tokens) -> Entry | None:
+    def take(self, held: Tokens, prompt: Tokens) -> CachedPrompt | None:
         """Takes out the entry that serves `prompt` better than the tokens `held` by the slot do, if there is one.
 
         Better is a larger part of itself kept and a larger part of the prompt found; any entry beats an empty slot.
@@ -103,7 +103,7 @@ class PromptCache:
         for entry in self._entries:
             common = common_prefix(entry.tokens, prompt)
             would_keep, would_find = part(common, len(entry.tokens)), part(common, len(prompt))
-            if would_keep >= WORTH_TAKING and would_keep > kept and would_find > found:
+            if would_keep >= MIN_ENTRY_KEPT and would_keep > kept and would_find > found:
                 kept, found, best = would_keep, would_find, entry
         if best is not None:
             self._entries = [entry for entry in self._entries if entry is not best]
@@ -142,24 +142,24 @@ def part(some: int, whole: int) -> np.float32:
     return np.float32(some) / np.float32(max(1, whole))
 
 
-def stays(held: Tokens, prompt: Tokens) -> bool:
+def can_extend(held: Tokens, prompt: Tokens) -> bool:
     """Whether `prompt` goes on with what the slot holds and leaves most of it standing."""
     if not len(held):
         return False
     found = part(common_prefix(held, prompt), len(prompt))
-    if not found > SIMILAR:
+    if not found > MIN_PROMPT_OVERLAP:
         return False
-    return not found * np.float32(len(prompt)) / np.float32(len(held)) < LOSING
+    return not found * np.float32(len(prompt)) / np.float32(len(held)) < MIN_SLOT_KEPT
 
 
-def change_over(prompt: Sequence[int], slot: Slot, cells: Cells, cache: PromptCache, reuse: bool = True) -> None:
+def swap_prefix(prompt: Sequence[int], slot: Slot, cells: Cells, cache: PromptCache, reuse: bool = True) -> None:
     """Before `prompt` is computed: saves what the slot would lose, and brings back what was saved of its conversation.
 
     Of an entry that is brought back only the cells are copied that `prompt` begins with; the rest would be dropped.
     Without `reuse` none are, but llama-server takes the entry out all the same.
     """
     held, wanted = np.array(slot.tokens, np.int32), np.array(list(prompt), np.int32)
-    if stays(held, wanted):
+    if can_extend(held, wanted):
         return
     if len(held):
         _save(held, cells, cache)
@@ -176,6 +176,6 @@ def _save(held: Tokens, cells: Cells, cache: PromptCache) -> None:
     if not cache.admit(held, entry_bytes(len(held), len(held) * cells.cell_bytes)):
         return
     try:
-        cache.add(Entry(held, cells.save(len(held))))
+        cache.add(CachedPrompt(held, cells.save(len(held))))
     except MemoryError:
         cache.shrink()

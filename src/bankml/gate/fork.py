@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bankml.errors import PinMismatch, Refused
-from bankml.files import problem, replacing, unreadable
+from bankml.files import atomic_write, problem, unreadable
 from bankml.gguf.header import open_regular
 
 MAX_BYTES = 16 << 20
@@ -113,7 +113,7 @@ def record_pin(path: str | os.PathLike[str], name: str, nbytes: int, sha256: str
         for record in records:
             record.update(fields)
         mode = os.stat(path).st_mode & 0o777 if os.path.exists(path) else 0o644
-        with replacing(path, mode) as out:
+        with atomic_write(path, mode) as out:
             out.write((json.dumps(fork.document, indent=1, ensure_ascii=False) + "\n").encode("utf-8", "surrogatepass"))
     return True
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import BinaryIO
 
-from bankml.files import replacing
+from bankml.files import atomic_write
 from bankml.gguf.block_types import BlockType
 from bankml.gguf.header import DEFAULT_ALIGNMENT, MAGIC, VERSION
 from bankml.gguf.values import FORMATS, ValueType
@@ -111,7 +111,7 @@ def writing(
         head += struct.pack(f"<I{len(tensor.shape)}Q", len(tensor.shape), *tensor.shape)
         head += struct.pack("<IQ", tensor.type.id, offset)
         offset += tensor.nbytes + -tensor.nbytes % alignment
-    with replacing(path) as out:
+    with atomic_write(path) as out:
         out.write(head)
         _pad(out, -len(head) % alignment)
         writer = TensorWriter(out, tensors, alignment)

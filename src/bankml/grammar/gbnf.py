@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from bankml.grammar.gbnf_source import Source
+from bankml.grammar.gbnf_source import GbnfSource
 
 # Kinds of elements, as native/grammar/program.h has them.
 (
@@ -59,7 +59,7 @@ _COUNTS = {"*": (0, None), "+": (1, None), "?": (0, 1)}
 
 
 @dataclass(frozen=True)
-class Rules:
+class ParsedGrammar:
     """A grammar's elements: kinds uint8 [n], values uint32 [n] and, per rule, its first element, uint32 [rules].
 
     `root` is the rule to start from. `places` are offsets into the text: where each rule is defined or first named.
@@ -72,7 +72,7 @@ class Rules:
     places: Sequence[int]
 
 
-def parse(source: Source, root: str = "root", tokenize: Tokenize | None = None) -> Rules:
+def parse(source: GbnfSource, root: str = "root", tokenize: Tokenize | None = None) -> ParsedGrammar:
     """The rules of a text. `tokenize`, which reads control tokens' texts as such, is for terminals like `<token>`.
 
     Raises RequestError with line and column for what is no grammar, names a rule that is not there, or is too large.
@@ -88,7 +88,7 @@ _END, _ALTERNATIVE = _element(END), _element(ALTERNATIVE)
 
 
 class _Parser:
-    def __init__(self, source: Source, tokenize: Tokenize | None) -> None:
+    def __init__(self, source: GbnfSource, tokenize: Tokenize | None) -> None:
         self._source = source
         self._tokenize = tokenize
         self._numbers: dict[str, int] = {}
@@ -96,7 +96,7 @@ class _Parser:
         self._rules: dict[int, Elements] = {}
         self._size = 0
 
-    def parse(self, root: str) -> Rules:
+    def parse(self, root: str) -> ParsedGrammar:
         source = self._source
         if len(source.text) > LONGEST_TEXT:
             raise source.refuse(f"the grammar is too long: more than {LONGEST_TEXT} characters", LONGEST_TEXT)
@@ -112,7 +112,7 @@ class _Parser:
             elements.extend(self._rules[number])
         packed = np.frombuffer(elements, np.uint64)
         kinds = (packed & ((1 << KIND_BITS) - 1)).astype(np.uint8)
-        return Rules(
+        return ParsedGrammar(
             kinds,
             (packed >> KIND_BITS).astype(np.uint32),
             np.frombuffer(starts, np.uint32),

@@ -15,7 +15,7 @@ _LINE_END = re.compile(r"\r\n|\r|\n")
 _GLIMPSE = 24  # characters
 
 
-class Source:
+class GbnfSource:
     """Reads on from `at`, an offset in characters. Everything that finds something else than it needs refuses."""
 
     def __init__(self, text: str) -> None:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from bankml import _native
 from bankml.errors import RequestError
 from bankml.grammar import gbnf
-from bankml.grammar.gbnf_source import Source
+from bankml.grammar.gbnf_source import GbnfSource
 
 VocabularyTree = _native.GrammarVocabulary
 """A model's vocabulary as a prefix tree, made once a model; see `vocabulary_tree`."""
@@ -29,7 +29,7 @@ class Grammar:
     @classmethod
     def parse(cls, text: str, root: str = "root", tokenize: gbnf.Tokenize | None = None) -> "Grammar":
         """Reads GBNF; see gbnf.parse. Raises RequestError, with line and column, for a text that llama.cpp refuses."""
-        source = Source(text)
+        source = GbnfSource(text)
         rules = gbnf.parse(source, root, tokenize)
         program = _native.GrammarProgram(rules.kinds, rules.values, rules.starts, rules.root)
         if program.left_recursive >= 0:

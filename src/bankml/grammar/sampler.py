@@ -11,8 +11,8 @@ from bankml.grammar.matcher import Matcher
 from bankml.sampling.logprobs import TokenProbs
 
 
-class Draws(Protocol):
-    """The chain below: sampling.chain.Sampler."""
+class DrawingChain(Protocol):
+    """The chain below: sampling.chain.SamplerChain."""
 
     def accept_all(self, tokens: Sequence[int]) -> None: ...
 
@@ -27,13 +27,13 @@ class Draws(Protocol):
 
 
 class GrammarSampler:
-    """Draws without the grammar; when the token breaks it, masks the raw logits and draws again.
+    """DrawingChain without the grammar; when the token breaks it, masks the raw logits and draws again.
 
     The second draw comes from the same generators, so a seeded answer uses them up as llama-server's does. The prompt's
     tokens are the chain's alone; what the grammar is to have seen of them, its matcher accepts before.
     """
 
-    def __init__(self, chain: Draws, matcher: Matcher) -> None:
+    def __init__(self, chain: DrawingChain, matcher: Matcher) -> None:
         self._chain = chain
         self._matcher = matcher
         self.resampled = 0

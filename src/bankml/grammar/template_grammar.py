@@ -8,7 +8,7 @@ fence. What the template writes is in the prompt already; the grammar takes it b
 from dataclasses import dataclass
 
 from bankml.errors import RequestError
-from bankml.grammar.json_schema import Budget, Converter, Rules, SchemaConversionError, SchemaError
+from bankml.grammar.json_schema import SchemaBudget, Converter, RuleSet, SchemaConversionError, SchemaError
 from bankml.grammar.json_schema.reader import read_schema
 from bankml.grammar.json_schema.rules import literal
 from bankml.grammar.until import until
@@ -93,8 +93,8 @@ def answer_shape(source: str, marks: ReasoningMarks, generation_prompt: str) -> 
 def template_grammar(shape: AnswerShape, schema: object) -> str:
     """The grammar, in GBNF, of an answer of this shape with a value that `schema` allows. Raises RequestError."""
     try:
-        budget = Budget()
-        rules = Rules(budget)
+        budget = SchemaBudget()
+        rules = RuleSet(budget)
         converter = Converter(read_schema(schema, budget), rules)
         for name, rule in JSON_RULES.items():
             rules.add(name, rule)
@@ -105,7 +105,7 @@ def template_grammar(shape: AnswerShape, schema: object) -> str:
         raise RequestError(f"{FAILED}{error}") from None
 
 
-def _root(shape: AnswerShape, rules: Rules) -> str:
+def _root(shape: AnswerShape, rules: RuleSet) -> str:
     parts = [] if shape.opening is None else [literal(shape.opening)]
     parts.append("space")
     if shape.thought_end:
@@ -114,7 +114,7 @@ def _root(shape: AnswerShape, rules: Rules) -> str:
     return " ".join([*parts, "space", f"({fenced} | space {ANSWER} space)"])
 
 
-def _thought(shape: AnswerShape, rules: Rules) -> str:
+def _thought(shape: AnswerShape, rules: RuleSet) -> str:
     end = shape.thought_end.strip(WHITE_SPACE)
     spaces = len(shape.thought_end) - len(end)
     # b11192 numbers the pieces of its parser; the mark's white space comes before the thought.

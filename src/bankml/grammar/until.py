@@ -1,11 +1,11 @@
-"""Rules for text up to a mark: a finite automaton, one rule a state."""
+"""RuleSet for text up to a mark: a finite automaton, one rule a state."""
 
-from bankml.grammar.json_schema.rules import Rules
+from bankml.grammar.json_schema.rules import RuleSet
 
 ESCAPES = {"-": "\\-", "]": "\\]", "[": "\\[", "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
-def until(mark: str, name: str, rules: Rules) -> str:
+def until(mark: str, name: str, rules: RuleSet) -> str:
     """The name of the rule for text that has `mark`, which is not "", nowhere in it.
 
     State n has seen the first n characters of the mark; any other character leads back to the first state.

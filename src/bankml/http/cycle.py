@@ -4,9 +4,9 @@ from typing import Protocol
 
 import h11
 
-from bankml.http.exchange import Headers
 from bankml.errors import RequestError
-from bankml.http.head import Head
+from bankml.http.exchange import Headers
+from bankml.http.head import MessageHead
 from bankml.http.response import plain_head, response
 
 
@@ -27,10 +27,10 @@ class Cycle(Protocol):
         """After `end`: whether the connection ends with this answer."""
 
 
-class Parsed:
+class ParsedCycle:
     """A request as h11 reads it, from a head that has passed the meter. Raises RequestError for what is no HTTP."""
 
-    def __init__(self, head: Head) -> None:
+    def __init__(self, head: MessageHead) -> None:
         self._h11 = h11.Connection(h11.SERVER)
         self._chunked = False
         self.complete = False
@@ -77,18 +77,18 @@ class Parsed:
         return self._h11.our_state is h11.MUST_CLOSE
 
 
-class Recognized:
+class CachedCycle:
     """A request without a body that was answered before, in the same bytes, and left its connection open. h11 sees it
     again only where it has something to decide of the answer."""
 
-    def __init__(self, head: Head) -> None:
+    def __init__(self, head: MessageHead) -> None:
         self._head = head
-        self._parsed: Parsed | None = None
+        self._parsed: ParsedCycle | None = None
 
     def begin(self, status: int, content_type: str, headers: Headers, length: int | None, closing: bool) -> bytes:
         if not closing and (plain := plain_head(status, content_type, headers, length)):
             return plain
-        self._parsed = Parsed(self._head)
+        self._parsed = ParsedCycle(self._head)
         self._parsed.receive(b"")
         return self._parsed.begin(status, content_type, headers, length, closing)
 

@@ -16,11 +16,13 @@ def error_object(error: BankmlError) -> Json:
     return {"error": value}
 
 
-def ollama_error(error: BankmlError) -> Json:
+def ollama_error_object(error: BankmlError) -> Json:
     """The same as Ollama's clients know it."""
     return {"error": error.told}
 
 
 def shape_of(path: str, address: str) -> Shape:
     """Ollama's shape below /api on the gateway address, OpenAI's everywhere else."""
-    return ollama_error if address == "gateway" and (path == "/api" or path.startswith("/api/")) else error_object
+    return (
+        ollama_error_object if address == "gateway" and (path == "/api" or path.startswith("/api/")) else error_object
+    )

@@ -33,7 +33,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class LogLine:
+class RequestOutcome:
     """What flows back of one request, for its log line and for measuring; never a word of a message.
 
     `timing` is there when the native engine completed an answer, `ttft_ms` (milliseconds from the request's first byte
@@ -50,7 +50,7 @@ class LogLine:
 
 
 @dataclass(frozen=True)
-class Whole:
+class BufferedResponse:
     """A whole answer. `body` is what a GET would get: whoever answers a HEAD leaves it out."""
 
     status: int
@@ -59,7 +59,7 @@ class Whole:
     headers: Headers = ()
 
 
-AtOnce = Callable[[Request], tuple[Whole, LogLine] | None]
+AtOnce = Callable[[Request], tuple[BufferedResponse, RequestOutcome] | None]
 """Answers what takes no waiting, reading or computing worth a thread: it is called on the event loop. None for all
 else, which is the application's to answer."""
 
@@ -68,7 +68,7 @@ class Reply(Protocol):
     """Where an answer goes. Called from the worker thread that answers; every call is safe after the client left."""
 
     def whole(self, status: int, body: bytes, content_type: str = JSON, headers: Headers = ()) -> None:
-        """The whole answer at once, as `Whole` has it."""
+        """The whole answer at once, as `BufferedResponse` has it."""
 
     def start(self, status: int, content_type: str) -> None:
         """A streamed answer begins; from here on the status can no longer change."""
@@ -84,5 +84,5 @@ class Reply(Protocol):
 
 
 class Application(Protocol):
-    def answer(self, request: Request, reply: Reply) -> LogLine:
+    def answer(self, request: Request, reply: Reply) -> RequestOutcome:
         """Answers `request` through `reply`, blocking. Every BankmlError becomes an answer, none is raised."""

@@ -13,7 +13,7 @@ from bankml.http.limits import Limits
 
 
 @dataclass(frozen=True)
-class Head:
+class MessageHead:
     """The lines of a head, without line ends and without the empty one; possibly malformed or not all of them yet."""
 
     lines: tuple[bytes, ...]
@@ -39,7 +39,7 @@ class Head:
         return b"\r\n".join(self.lines) + b"\r\n\r\n"
 
 
-class HeadMeter:
+class HeadReader:
     """Takes one head. `first_line` is what its first line is called in a refusal."""
 
     def __init__(self, limits: Limits, first_line: str = "request line") -> None:
@@ -54,9 +54,9 @@ class HeadMeter:
         return bool(self._partial or self._lines or self._blank_seen)
 
     @property
-    def head(self) -> Head:
+    def head(self) -> MessageHead:
         """The whole lines taken so far."""
-        return Head(tuple(self._lines))
+        return MessageHead(tuple(self._lines))
 
     def take(self, data: bytes) -> bytes | None:
         """Takes `data`. None while the head is incomplete, else the bytes after it.

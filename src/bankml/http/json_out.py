@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping
 
 
-def written(value: object) -> bytes:
+def json_bytes(value: object) -> bytes:
     """`value` as JSON."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False)
     try:
@@ -17,14 +17,14 @@ def written(value: object) -> bytes:
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode("utf-8")
 
 
-def event(value: Mapping[str, object]) -> bytes:
+def sse_event(value: Mapping[str, object]) -> bytes:
     """`value` as one server-sent event."""
-    return b"data: " + written(value) + b"\n\n"
+    return b"data: " + json_bytes(value) + b"\n\n"
 
 
-def line(value: Mapping[str, object]) -> bytes:
+def ndjson_line(value: Mapping[str, object]) -> bytes:
     """`value` as one line of newline-delimited JSON."""
-    return written(value) + b"\n"
+    return json_bytes(value) + b"\n"
 
 
 DONE = b"data: [DONE]\n\n"

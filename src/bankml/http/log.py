@@ -16,14 +16,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TextIO
 
-from bankml.http.exchange import LogLine
+from bankml.http.exchange import RequestOutcome
 
 _PATH_SHOWN = 200
 _VISIBLE = re.compile("[!-~]*")
 
 
 @dataclass(frozen=True)
-class Entry:
+class AccessLogEntry:
     """One answered or refused request. `size` is its body's bytes, `seconds` runs from the request's first byte to the
     answer's last, `first` to the first part of a streamed one."""
 
@@ -32,7 +32,7 @@ class Entry:
     path: str
     size: int
     seconds: float
-    line: LogLine
+    line: RequestOutcome
     first: float | None = None
 
 
@@ -54,7 +54,7 @@ class RequestLog:
         except (OSError, ValueError):  # it is no file of the system's
             self._may_block = False
 
-    def write(self, entry: Entry) -> None:
+    def write(self, entry: AccessLogEntry) -> None:
         self.say(format_entry(entry, time.time()))
 
     def say(self, text: str) -> None:
@@ -73,7 +73,7 @@ class RequestLog:
                 pass
 
 
-def format_entry(entry: Entry, now: float) -> str:
+def format_entry(entry: AccessLogEntry, now: float) -> str:
     """`entry` as its line, without the line end; `now` in seconds since 1970."""
     second, part = divmod(int(now * 1000), 1000)
     line = entry.line

@@ -15,14 +15,23 @@ from typing import cast
 
 import h11
 
-from bankml.http.exchange import Application, AtOnce, LogLine, Request, Whole
 from bankml.errors import Busy
+from bankml.http.exchange import Application, AtOnce, BufferedResponse, Request, RequestOutcome
 from bankml.http.hangup import still_reads
 from bankml.http.limits import Limits
-from bankml.http.log import Entry, RequestLog
+from bankml.http.log import AccessLogEntry, RequestLog
 from bankml.http.relay import Relay
 from bankml.http.reply import WireReply
-from bankml.http.wire import Action, Address, Answer, Connection, Ending, Refused, Send, State
+from bankml.http.wire import (
+    Action,
+    Address,
+    CloseAction,
+    Connection,
+    ConnectionState,
+    DispatchRequest,
+    RequestRejected,
+    Send,
+)
 from bankml.http.workers import Workers, answer
 
 _STALL_CHECKS = 10  # how often within `write_pause` it is looked at whether bytes have gone out
@@ -153,7 +162,7 @@ class ClientProtocol(asyncio.Protocol):
 
         What the kernel holds counts too: a request that has come but is not read yet would be reset when the socket is
         closed, and with it what the client has not taken of its last answer."""
-        idle = self._connection.state is State.IDLE and self._reply is None
+        idle = self._connection.state is ConnectionState.IDLE and self._reply is None
         return self._connection.idle_since if idle and not self._unread() and not self._untaken() else math.inf
 
     def stop(self) -> None:
@@ -168,13 +177,13 @@ class ClientProtocol(asyncio.Protocol):
         for action in actions:
             if isinstance(action, Send):
                 self._write(action.data)
-            elif isinstance(action, Answer):
+            elif isinstance(action, DispatchRequest):
                 self._begin_answer(action)
-            elif isinstance(action, Refused):
+            elif isinstance(action, RequestRejected):
                 self._log_refusal(action)
-            elif action is Ending.HALF_CLOSE:
+            elif action is CloseAction.HALF_CLOSE:
                 self._half_close()
-            elif action is Ending.CLOSE:
+            elif action is CloseAction.CLOSE:
                 self._transport.close()
             else:
                 self._abort()
@@ -214,15 +223,17 @@ class ClientProtocol(asyncio.Protocol):
         else:
             self._transport.resume_reading()
 
-    def _log_refusal(self, refused: Refused) -> None:
-        line = LogLine(refused.error.status, note=f"refused: {refused.error.kind}")
+    def _log_refusal(self, refused: RequestRejected) -> None:
+        line = RequestOutcome(refused.error.status, note=f"refused: {refused.error.kind}")
         seconds = time.monotonic() - refused.arrived
         self._gateway.refused(line.status)
-        self._gateway.log.write(Entry(self._address, refused.method, refused.path, refused.size, seconds, line))
+        self._gateway.log.write(
+            AccessLogEntry(self._address, refused.method, refused.path, refused.size, seconds, line)
+        )
 
     # ---- answering
 
-    def _begin_answer(self, action: Answer) -> None:
+    def _begin_answer(self, action: DispatchRequest) -> None:
         gateway = self._gateway
         if told := self._known(action.request):
             self._answer_at_once(action.request, *told)
@@ -231,7 +242,7 @@ class ClientProtocol(asyncio.Protocol):
         self._reply, self._answer_ended = reply, False
         gateway.workers.run(partial(answer, gateway.application, action.request, reply, gateway.log))
 
-    def _known(self, request: Request) -> tuple[Whole, LogLine] | None:
+    def _known(self, request: Request) -> tuple[BufferedResponse, RequestOutcome] | None:
         """What is answered at once: nothing to a client that does not read, whom a worker's answer waits for."""
         if self._write_paused:
             return None
@@ -240,7 +251,7 @@ class ClientProtocol(asyncio.Protocol):
         except Exception:  # a defect: the application's answer will meet it too, and the log will name it
             return None
 
-    def _answer_at_once(self, request: Request, whole: Whole, line: LogLine) -> None:
+    def _answer_at_once(self, request: Request, whole: BufferedResponse, line: RequestOutcome) -> None:
         connection, now = self._connection, time.monotonic()
         head = connection.begin(whole.status, whole.content_type, whole.headers, len(whole.body))
         actions = [Send(head + connection.body(whole.body)), *connection.end(now)]
@@ -252,7 +263,9 @@ class ClientProtocol(asyncio.Protocol):
             actions += connection.advance(now)
         self._perform(actions)
         size = 0 if request.method == "HEAD" else len(whole.body)
-        self._gateway.log.write(Entry(request.address, request.method, request.path, size, now - request.arrived, line))
+        self._gateway.log.write(
+            AccessLogEntry(request.address, request.method, request.path, size, now - request.arrived, line)
+        )
 
     def _advance(self) -> None:
         if not self._lost:
@@ -314,7 +327,7 @@ class ClientProtocol(asyncio.Protocol):
                 actions += connection.end(now)
         if part.returned:
             self._reply = None
-            actions += [Ending.ABORT] if part.broken else connection.advance(now)
+            actions += [CloseAction.ABORT] if part.broken else connection.advance(now)
         self._perform(actions)
 
     def _watch_for_hangup(self) -> None:

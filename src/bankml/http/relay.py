@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 
-class Source(Protocol):
+class RelaySource(Protocol):
     """Where the bytes come from. It stays open until the relay is over."""
 
     def fileno(self) -> int: ...
@@ -29,7 +29,7 @@ class Source(Protocol):
 class Relay:
     """One source's way to the client. All but `wait` is called by the loop."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: RelaySource) -> None:
         self._source = source
         self._over = threading.Event()
         self._error: BaseException | None = None

@@ -17,7 +17,7 @@ from bankml.http.relay import Relay
 _CANCEL_POLL = 0.1  # seconds between looks at whether a relay is still wanted
 
 
-class Progress(Enum):
+class ReplyState(Enum):
     """How far the worker has come with its answer."""
 
     NOTHING = auto()
@@ -36,7 +36,7 @@ class AnswerHead:
 
 
 @dataclass(frozen=True)
-class Part:
+class PendingOutput:
     """What the worker has given since the last look. `broken`: it left a streamed answer unfinished."""
 
     head: AnswerHead | None
@@ -56,7 +56,7 @@ class WireReply:
         self._changed = threading.Condition(threading.Lock())
         self._woken = False
         self._gone = False
-        self._progress = Progress.NOTHING
+        self._progress = ReplyState.NOTHING
         self._returned = False
         self._head: AnswerHead | None = None
         self._chunks: list[bytes] = []
@@ -68,21 +68,21 @@ class WireReply:
     # ---- called by the worker
 
     def whole(self, status: int, body: bytes, content_type: str = JSON, headers: Headers = ()) -> None:
-        self._put(AnswerHead(status, content_type, headers, len(body)), body, Progress.NOTHING, Progress.COMPLETE)
+        self._put(AnswerHead(status, content_type, headers, len(body)), body, ReplyState.NOTHING, ReplyState.COMPLETE)
 
     def start(self, status: int, content_type: str) -> None:
-        self._put(AnswerHead(status, content_type, (), None), b"", Progress.NOTHING, Progress.STREAMING)
+        self._put(AnswerHead(status, content_type, (), None), b"", ReplyState.NOTHING, ReplyState.STREAMING)
 
     def write(self, data: bytes) -> bool:
         if self.first_write is None:
             self.first_write = time.monotonic()
-        return self._put(None, data, Progress.STREAMING, Progress.STREAMING)
+        return self._put(None, data, ReplyState.STREAMING, ReplyState.STREAMING)
 
     def relay(self, relay: Relay) -> bool:
         """Lets the loop pass on what `relay` gives, until that is over. False once the client is gone or the server
         stops. Raises what the relay's source raised."""
         with self._changed:
-            if self._progress is not Progress.STREAMING:
+            if self._progress is not ReplyState.STREAMING:
                 raise RuntimeError(f"an answer that is {self._progress.name} cannot be relayed")
             if self._gone:
                 return False
@@ -95,7 +95,7 @@ class WireReply:
         return not self.cancelled()
 
     def finish(self) -> None:
-        self._put(None, b"", Progress.STREAMING, Progress.COMPLETE)
+        self._put(None, b"", ReplyState.STREAMING, ReplyState.COMPLETE)
 
     def cancelled(self) -> bool:
         return self._gone or self._stopping()
@@ -107,14 +107,14 @@ class WireReply:
         self._look()
 
     @property
-    def progress(self) -> Progress:
+    def progress(self) -> ReplyState:
         return self._progress
 
     @property
     def gone(self) -> bool:
         return self._gone
 
-    def _put(self, head: AnswerHead | None, data: bytes, before: Progress, after: Progress) -> bool:
+    def _put(self, head: AnswerHead | None, data: bytes, before: ReplyState, after: ReplyState) -> bool:
         with self._changed:
             if self._progress is not before:
                 raise RuntimeError(f"an answer that is {self._progress.name} cannot become {after.name} from here")
@@ -152,7 +152,7 @@ class WireReply:
         self.size += len(data)
         return data
 
-    def take(self) -> Part:
+    def take(self) -> PendingOutput:
         """Everything since the last take."""
         with self._changed:
             self._woken = False
@@ -162,8 +162,8 @@ class WireReply:
             if self._held:
                 self._held = 0
                 self._changed.notify_all()
-            complete = self._progress is Progress.COMPLETE
-            return Part(head, data, complete, self._returned, self._returned and not complete)
+            complete = self._progress is ReplyState.COMPLETE
+            return PendingOutput(head, data, complete, self._returned, self._returned and not complete)
 
     def leave(self) -> None:
         """The client is gone: nothing more is taken, and whoever waits in `write` goes on."""

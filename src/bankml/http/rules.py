@@ -23,7 +23,6 @@ import json
 import re
 from collections.abc import Callable
 
-from bankml.http.error_bodies import shape_of
 from bankml.errors import (
     BankmlError,
     BodyTooLarge,
@@ -32,7 +31,8 @@ from bankml.errors import (
     RequestError,
     WrongMediaType,
 )
-from bankml.http.head import Head
+from bankml.http.error_bodies import shape_of
+from bankml.http.head import MessageHead
 from bankml.http.limits import Limits
 
 METHODS = (b"GET", b"HEAD", b"POST", b"DELETE")
@@ -54,7 +54,7 @@ def shown(value: bytes) -> str:
     return f"'{text}'" + ("…" if len(value) > _SHOWN else "")
 
 
-def host(head: Head, limits: Limits) -> None:
+def host(head: MessageHead, limits: Limits) -> None:
     values = head.values(b"host")
     foreign_host(head)
     if len(values) != 1:
@@ -65,7 +65,7 @@ def host(head: Head, limits: Limits) -> None:
         raise RequestError(f"the target names {shown(absolute[1])} and Host {shown(values[0])}: they must agree")
 
 
-def foreign_host(head: Head) -> None:
+def foreign_host(head: MessageHead) -> None:
     """Raises HostForbidden if the lines of `head`, even an unfinished one, name a host that is not loopback."""
     for value in head.values(b"host"):
         if not is_loopback(value):
@@ -75,12 +75,12 @@ def foreign_host(head: Head) -> None:
         raise HostForbidden(f"the target's host must be 127.0.0.1, localhost or [::1]: {shown(absolute[1])} came")
 
 
-def transfer_encoding(head: Head, limits: Limits) -> None:
+def transfer_encoding(head: MessageHead, limits: Limits) -> None:
     if head.values(b"transfer-encoding"):
         raise RequestError("Transfer-Encoding on a request is not read: send Content-Length")
 
 
-def characters(head: Head, limits: Limits) -> None:
+def characters(head: MessageHead, limits: Limits) -> None:
     for number, line in enumerate(head.lines):
         name = f"header line {number}" if number else "the request line"
         if bad := _CONTROL.search(line):
@@ -91,7 +91,7 @@ def characters(head: Head, limits: Limits) -> None:
             raise RequestError(f"{name} has no colon")
 
 
-def content_length(head: Head, limits: Limits) -> None:
+def content_length(head: MessageHead, limits: Limits) -> None:
     values = head.values(b"content-length")
     if len(values) > 1:
         raise RequestError(f"send one Content-Length: {len(values)} came")
@@ -99,17 +99,17 @@ def content_length(head: Head, limits: Limits) -> None:
         raise RequestError(f"Content-Length must be a decimal number of at most 19 digits: {shown(values[0])} came")
 
 
-def version(head: Head, limits: Limits) -> None:
+def version(head: MessageHead, limits: Limits) -> None:
     if head.request_line[2] not in (b"HTTP/1.1", b"HTTP/1.0"):
         raise RequestError(f"HTTP/1.1 and HTTP/1.0 are spoken here: {shown(head.request_line[2])} came")
 
 
-def method(head: Head, limits: Limits) -> None:
+def method(head: MessageHead, limits: Limits) -> None:
     if head.request_line[0] not in METHODS:
         raise MethodNotAllowed(f"the method must be {allowed_methods()}: {shown(head.request_line[0])} came")
 
 
-def target(head: Head, limits: Limits) -> None:
+def target(head: MessageHead, limits: Limits) -> None:
     path, query = split_target(head)
     if not path.startswith("/"):
         raise RequestError(f"the target must begin with / or http://: {shown(head.request_line[1])} came")
@@ -117,24 +117,24 @@ def target(head: Head, limits: Limits) -> None:
         raise RequestError("the target holds a fragment (#), which is never sent")
 
 
-def expectation(head: Head, limits: Limits) -> None:
+def expectation(head: MessageHead, limits: Limits) -> None:
     for value in head.values(b"expect"):
         if head.request_line[2] != b"HTTP/1.0" and value.lower() != b"100-continue":
             raise RequestError(f"Expect may only be 100-continue: {shown(value)} came")
 
 
-def size(head: Head, limits: Limits) -> None:
+def size(head: MessageHead, limits: Limits) -> None:
     if (length := announced(head)) > limits.body:
         raise BodyTooLarge(f"a body may have {limits.body} bytes: Content-Length is {length}")
 
 
-def coding(head: Head, limits: Limits) -> None:
+def coding(head: MessageHead, limits: Limits) -> None:
     for value in head.values(b"content-encoding"):
         if value.lower() != b"identity":
             raise WrongMediaType(f"Content-Encoding is not read, send the body as it is: {shown(value)} came")
 
 
-def media_type(head: Head, limits: Limits) -> None:
+def media_type(head: MessageHead, limits: Limits) -> None:
     if head.request_line[0] != b"POST":
         return
     values = head.values(b"content-type")
@@ -143,24 +143,24 @@ def media_type(head: Head, limits: Limits) -> None:
         raise WrongMediaType(f"send Content-Type: application/json with a POST: {came} came")
 
 
-Rule = Callable[[Head, Limits], None]
+Rule = Callable[[MessageHead, Limits], None]
 BEFORE_PARSING: tuple[Rule, ...] = (host, transfer_encoding, characters, content_length)
 AFTER_PARSING: tuple[Rule, ...] = (version, method, target, expectation, size, coding, media_type)
 
 
-def check(rules: tuple[Rule, ...], head: Head, limits: Limits) -> None:
+def check(rules: tuple[Rule, ...], head: MessageHead, limits: Limits) -> None:
     """Raises the RequestError of the first rule that `head` breaks."""
     for rule in rules:
         rule(head, limits)
 
 
-def announced(head: Head) -> int:
+def announced(head: MessageHead) -> int:
     """The bytes of the body that follows a head whose Content-Length has been checked."""
     values = head.values(b"content-length")
     return int(values[0]) if values else 0
 
 
-def split_target(head: Head) -> tuple[str, str]:
+def split_target(head: MessageHead) -> tuple[str, str]:
     """(path, query) of the target as sent, nothing decoded; of an absolute target what follows its host."""
     raw = head.request_line[1]
     if absolute := _ABSOLUTE.match(raw):

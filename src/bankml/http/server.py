@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TextIO
 
-from bankml.http.exchange import Application, AtOnce
 from bankml.errors import UsageError
+from bankml.http.exchange import Application, AtOnce
 from bankml.http.limits import Limits
 from bankml.http.log import RequestLog
 from bankml.http.protocol import ClientProtocol, Gateway

@@ -32,18 +32,18 @@ from typing import Literal
 
 import h11
 
-from bankml.http.exchange import JSON, Headers, Request
 from bankml.errors import Busy, MethodNotAllowed, RequestError, RequestTimeout
 from bankml.http import rules
-from bankml.http.cycle import Cycle, Parsed, Recognized
-from bankml.http.head import Head, HeadMeter
+from bankml.http.cycle import CachedCycle, Cycle, ParsedCycle
+from bankml.http.exchange import JSON, Headers, Request
+from bankml.http.head import HeadReader, MessageHead
 from bankml.http.limits import Limits
 from bankml.http.response import response
 
 Address = Literal["gateway", "engine"]
 
 
-class State(Enum):
+class ConnectionState(Enum):
     IDLE = auto()
     HEAD = auto()
     BODY = auto()
@@ -61,14 +61,14 @@ class Send:
 
 
 @dataclass(frozen=True)
-class Answer:
+class DispatchRequest:
     """A whole request has come and is to be answered through `begin`, `body` and `end`."""
 
     request: Request
 
 
 @dataclass(frozen=True)
-class Refused:
+class RequestRejected:
     """A refusal was sent (by the Send before); for the log. `method` and `path` are empty where none could be read."""
 
     error: RequestError
@@ -78,7 +78,7 @@ class Refused:
     arrived: float
 
 
-class Ending(Enum):
+class CloseAction(Enum):
     HALF_CLOSE = auto()
     """End our side of the connection after what was sent."""
     CLOSE = auto()
@@ -88,23 +88,23 @@ class Ending(Enum):
 
 
 @dataclass(frozen=True)
-class Familiar:
+class CachedRequest:
     """A request without a body, and its head."""
 
-    head: Head
+    head: MessageHead
     request: Request
 
 
-Action = Send | Answer | Refused | Ending
+Action = Send | DispatchRequest | RequestRejected | CloseAction
 _DEADLINES = {  # which of the limits is each state's deadline
-    State.IDLE: "idle",
-    State.HEAD: "head",
-    State.BODY: "body_pause",
-    State.LINGER: "linger",
+    ConnectionState.IDLE: "idle",
+    ConnectionState.HEAD: "head",
+    ConnectionState.BODY: "body_pause",
+    ConnectionState.LINGER: "linger",
 }
-_READING = (State.IDLE, State.HEAD, State.BODY)
-_MEMORABLE = 2048  # bytes of a head that is remembered; browsers' have a thousand
-_REMEMBERED = 4  # heads of one connection
+_READING = (ConnectionState.IDLE, ConnectionState.HEAD, ConnectionState.BODY)
+_MAX_CACHED_HEAD = 2048  # bytes of a head that is remembered; browsers' have a thousand
+_CACHED_HEADS = 4  # heads of one connection
 _STOPPING = "the server is stopping"
 
 
@@ -117,7 +117,7 @@ class Connection:
 
     def __init__(self, address: Address, limits: Limits, now: float, busy: Busy | None = None) -> None:
         self.address: Address = address
-        self.state = State.IDLE
+        self.state = ConnectionState.IDLE
         self.deadline: float | None = now + (limits.drain if busy else limits.head)
         self.client_ended = False
         self.idle_since = now
@@ -130,25 +130,25 @@ class Connection:
         self._arrived = now
         self._body_due = now
         self._cycle: Cycle  # that of the request that is being answered
-        self._familiar: dict[bytes, Familiar] = {}
+        self._familiar: dict[bytes, CachedRequest] = {}
         self._begin_message()
 
     def _begin_message(self) -> None:
-        self._meter = HeadMeter(self._limits)
-        self._head = Head(())
-        self._parsed: Parsed | None = None
+        self._meter = HeadReader(self._limits)
+        self._head = MessageHead(())
+        self._parsed: ParsedCycle | None = None
         self._body = bytearray()
-        self._memorable: dict[bytes, Familiar] = {}
+        self._memorable: dict[bytes, CachedRequest] = {}
 
     # ---- what the client does
 
     def received(self, data: bytes, now: float) -> list[Action]:
-        if self.state in (State.LINGER, State.CLOSED):
+        if self.state in (ConnectionState.LINGER, ConnectionState.CLOSED):
             return []
         if self.state not in _READING:
             self._keep(data, now)
             return []
-        if self.state is State.IDLE and not self._busy and (familiar := self._familiar.get(data)):
+        if self.state is ConnectionState.IDLE and not self._busy and (familiar := self._familiar.get(data)):
             return [self._recognize(familiar, now)]
         try:
             return self._read(data, now, now)
@@ -168,11 +168,11 @@ class Connection:
     def ended(self, now: float) -> list[Action]:
         """The client sends no more; whether it still reads is not known from that."""
         self.client_ended = True
-        if self.state in (State.IDLE, State.LINGER):
+        if self.state in (ConnectionState.IDLE, ConnectionState.LINGER):
             return self._close()
-        if self.state is State.HEAD:
+        if self.state is ConnectionState.HEAD:
             return self._refuse(RequestError("the connection ended within the request's head"), now)
-        if self.state is State.BODY:
+        if self.state is ConnectionState.BODY:
             came, announced = len(self._body), rules.announced(self._head)
             return self._refuse(RequestError(f"the body ended after {came} of the {announced} bytes announced"), now)
         return []
@@ -181,19 +181,19 @@ class Connection:
 
     def expired(self, now: float, unsent: bool) -> list[Action]:
         """The deadline has passed. `unsent`: bytes still wait to be sent, so it is not yet the client that lingers."""
-        if self.state is State.LINGER:
+        if self.state is ConnectionState.LINGER:
             if unsent:
-                self._enter(State.LINGER, now)
+                self._enter(ConnectionState.LINGER, now)
                 return []
-            self._enter(State.CLOSED, now)
-            return [Ending.ABORT]
+            self._enter(ConnectionState.CLOSED, now)
+            return [CloseAction.ABORT]
         if self._busy and self.state in _READING:
             return self._refuse(self._busy, now)
-        if self.state is State.IDLE:
+        if self.state is ConnectionState.IDLE:
             return self._close()
-        if self.state is State.HEAD:
+        if self.state is ConnectionState.HEAD:
             return self._refuse(RequestTimeout(f"the request's head took longer than {self._limits.head:g} s"), now)
-        if self.state is State.BODY:
+        if self.state is ConnectionState.BODY:
             what = f"no byte of the body came for {self._limits.body_pause:g} s"
             if now >= self._body_due:
                 what = f"the body took longer than {self._limits.body_time:g} s"
@@ -207,16 +207,16 @@ class Connection:
         take from the client what it has not read of its last answer.
         """
         self._stopping = True
-        if self.state is State.IDLE and unread:
+        if self.state is ConnectionState.IDLE and unread:
             self._busy, self.deadline = Busy(_STOPPING), now + self._limits.drain
             return []
-        if self.state is State.IDLE:
+        if self.state is ConnectionState.IDLE:
             return self._close()
         if self.state in _READING:
             return self._refuse(Busy(_STOPPING), now)
-        if self.state is State.LINGER:
-            self._enter(State.LINGER, now)
-        if self.state is State.ANSWERED:
+        if self.state is ConnectionState.LINGER:
+            self._enter(ConnectionState.LINGER, now)
+        if self.state is ConnectionState.ANSWERED:
             return self.advance(now)
         return []
 
@@ -236,20 +236,20 @@ class Connection:
         sent = self._cycle.end()
         actions: list[Action] = [Send(sent)] if sent else []
         if self._cycle.closes:
-            self._enter(State.LINGER, now)
+            self._enter(ConnectionState.LINGER, now)
             return [*actions, *self._half_close()]
         self._remember()
-        self._enter(State.ANSWERED, now)
+        self._enter(ConnectionState.ANSWERED, now)
         return actions
 
     def advance(self, now: float) -> list[Action]:
         """After `end`: looks at the next request, of which bytes may have come already."""
-        if self.state is not State.ANSWERED:
+        if self.state is not ConnectionState.ANSWERED:
             return []
         self._first = False
         self._begin_message()
         kept, self._kept = bytes(self._kept), bytearray()
-        self._enter(State.IDLE, now)
+        self._enter(ConnectionState.IDLE, now)
         actions: list[Action] = []
         if kept:
             try:
@@ -266,21 +266,21 @@ class Connection:
 
     def _remember(self) -> None:
         self._familiar |= self._memorable
-        if len(self._familiar) > _REMEMBERED:
+        if len(self._familiar) > _CACHED_HEADS:
             del self._familiar[next(iter(self._familiar))]
 
-    def _recognize(self, familiar: Familiar, now: float) -> Answer:
-        self._head, self._cycle, self._arrived = familiar.head, Recognized(familiar.head), now
-        self._enter(State.ANSWER, now)
-        return Answer(replace(familiar.request, arrived=now))
+    def _recognize(self, familiar: CachedRequest, now: float) -> DispatchRequest:
+        self._head, self._cycle, self._arrived = familiar.head, CachedCycle(familiar.head), now
+        self._enter(ConnectionState.ANSWER, now)
+        return DispatchRequest(replace(familiar.request, arrived=now))
 
     def _read(self, data: bytes, now: float, arrived: float) -> list[Action]:
         if self._parsed is not None:
             return self._read_body(self._parsed, data, now)
-        alone = self.state is State.IDLE and len(data) <= _MEMORABLE
-        if self.state is State.IDLE:
+        alone = self.state is ConnectionState.IDLE and len(data) <= _MAX_CACHED_HEAD
+        if self.state is ConnectionState.IDLE:
             self._arrived = arrived
-            self._enter(State.HEAD, now)
+            self._enter(ConnectionState.HEAD, now)
         rest = self._meter.take(data)
         if rest is None:
             return []
@@ -288,16 +288,16 @@ class Connection:
         if self._busy:
             raise self._busy
         rules.check(rules.BEFORE_PARSING, self._head, self._limits)
-        parsed = Parsed(self._head)
+        parsed = ParsedCycle(self._head)
         rules.check(rules.AFTER_PARSING, self._head, self._limits)
         self._parsed, self._body_due = parsed, now + self._limits.body_time
         actions = self._read_body(parsed, rest, now)
-        if alone and not rest and actions and isinstance(answer := actions[0], Answer):
-            self._memorable = {data: Familiar(self._head, answer.request)}
+        if alone and not rest and actions and isinstance(answer := actions[0], DispatchRequest):
+            self._memorable = {data: CachedRequest(self._head, answer.request)}
         return actions or ([Send(go_on)] if (go_on := parsed.go_on()) else [])
 
-    def _read_body(self, parsed: Parsed, data: bytes, now: float) -> list[Action]:
-        self._enter(State.BODY, now)
+    def _read_body(self, parsed: ParsedCycle, data: bytes, now: float) -> list[Action]:
+        self._enter(ConnectionState.BODY, now)
         missing = rules.announced(self._head) - len(self._body)
         self._body += parsed.receive(data[:missing])  # never more, so that every head passes the meter
         if not parsed.complete:
@@ -306,13 +306,13 @@ class Connection:
         self._keep(data[missing:], now)
         return [self._answer(now)]
 
-    def _answer(self, now: float) -> Answer:
-        self._enter(State.ANSWER, now)
+    def _answer(self, now: float) -> DispatchRequest:
+        self._enter(ConnectionState.ANSWER, now)
         method = self._head.request_line[0].decode("ascii")
         path, query = rules.split_target(self._head)
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in self._head.fields}
         body, self._body = bytes(self._body), bytearray()
-        return Answer(Request(method, path, query, headers, body, self.address, self._arrived))
+        return DispatchRequest(Request(method, path, query, headers, body, self.address, self._arrived))
 
     def _keep(self, data: bytes, now: float) -> None:
         if not self._kept:
@@ -322,7 +322,7 @@ class Connection:
     # ---- ending
 
     def _refuse(self, error: RequestError, now: float) -> list[Action]:
-        if self.state is not State.BODY:
+        if self.state is not ConnectionState.BODY:
             error = self._host_first(error)
         method, target, _ = self._head.request_line
         path = rules.split_target(self._head)[0] if target else ""
@@ -331,8 +331,8 @@ class Connection:
         data = h11.Connection(h11.SERVER).send(response(error.status, JSON, extra, len(body), closing=True))
         if method != b"HEAD":
             data += body
-        self._enter(State.LINGER, now)
-        logged = Refused(error, method.decode("latin-1"), path, len(body), self._arrived)
+        self._enter(ConnectionState.LINGER, now)
+        logged = RequestRejected(error, method.decode("latin-1"), path, len(body), self._arrived)
         return [Send(data), logged, *self._half_close()]
 
     def _host_first(self, error: RequestError) -> RequestError:
@@ -347,23 +347,23 @@ class Connection:
         return error
 
     def _half_close(self) -> list[Action]:
-        return self._close() if self.client_ended else [Ending.HALF_CLOSE]
+        return self._close() if self.client_ended else [CloseAction.HALF_CLOSE]
 
     def _close(self) -> list[Action]:
-        self.state, self.deadline = State.CLOSED, None
-        return [Ending.CLOSE]
+        self.state, self.deadline = ConnectionState.CLOSED, None
+        return [CloseAction.CLOSE]
 
-    def _enter(self, state: State, now: float) -> None:
+    def _enter(self, state: ConnectionState, now: float) -> None:
         self.state = state
-        if state is State.IDLE:
+        if state is ConnectionState.IDLE:
             self.idle_since = now
-        if state is State.LINGER:
+        if state is ConnectionState.LINGER:
             self._kept.clear()  # it will not be looked at, and while it is full nothing is read
-        if state is State.HEAD and self._first:
+        if state is ConnectionState.HEAD and self._first:
             return  # the deadline of a first head runs from the connection's acceptance
         if self._busy and state in _READING:
             return
-        name = "drain" if self._stopping and state is State.LINGER else _DEADLINES.get(state)
+        name = "drain" if self._stopping and state is ConnectionState.LINGER else _DEADLINES.get(state)
         self.deadline = None if name is None else now + getattr(self._limits, name)
-        if state is State.BODY and self.deadline is not None:
+        if state is ConnectionState.BODY and self.deadline is not None:
             self.deadline = min(self.deadline, self._body_due)

@@ -5,10 +5,10 @@ import time
 from collections.abc import Callable
 from queue import SimpleQueue
 
-from bankml.http.exchange import Application, LogLine, Request
 from bankml.errors import BankmlError
-from bankml.http.log import Entry, RequestLog
-from bankml.http.reply import Progress, WireReply
+from bankml.http.exchange import Application, Request, RequestOutcome
+from bankml.http.log import AccessLogEntry, RequestLog
+from bankml.http.reply import ReplyState, WireReply
 from bankml.http.rules import error_body
 
 Job = Callable[[], None]
@@ -54,7 +54,7 @@ def answer(application: Application, request: Request, reply: WireReply, log: Re
     """One request's work in its thread: the application's answer, or what a defect makes of it, and the log's line."""
     try:
         line = application.answer(request, reply)
-        if reply.progress is not Progress.COMPLETE and not reply.gone:
+        if reply.progress is not ReplyState.COMPLETE and not reply.gone:
             line = _failed(request, reply, "no whole answer was given")
     except BaseException as error:  # a defect: its type is logged, its message may quote what a person wrote
         line = _failed(request, reply, type(error).__name__)
@@ -63,13 +63,13 @@ def answer(application: Application, request: Request, reply: WireReply, log: Re
     seconds = time.monotonic() - request.arrived
     first = None if reply.first_write is None else reply.first_write - request.arrived
     size = 0 if request.method == "HEAD" else reply.size
-    log.write(Entry(request.address, request.method, request.path, size, seconds, line, first))
+    log.write(AccessLogEntry(request.address, request.method, request.path, size, seconds, line, first))
 
 
-def _failed(request: Request, reply: WireReply, what: str) -> LogLine:
+def _failed(request: Request, reply: WireReply, what: str) -> RequestOutcome:
     """A 500 if nothing has been sent. A streamed answer stays unfinished, and the connection is aborted for that."""
-    if reply.progress is not Progress.NOTHING:
-        return LogLine(500, note=f"aborted: {what}")
+    if reply.progress is not ReplyState.NOTHING:
+        return RequestOutcome(500, note=f"aborted: {what}")
     error = BankmlError("the server failed at this request; its log says more")
     reply.whole(error.status, error_body(error, request.path, request.address))
-    return LogLine(error.status, note=f"failed: {what}")
+    return RequestOutcome(error.status, note=f"failed: {what}")

@@ -12,8 +12,8 @@ from bankml.library.layer import stacked
 from bankml.library.manifest import Manifest, digest_of, layer_content, manifest_path, require_plain, write_manifest
 from bankml.library.modelfile import Modelfile
 from bankml.library.names import LATEST, checked_name, derived_name, quoted
-from bankml.library.played import require_played, template_source
-from bankml.library.reference import Derived, Layer, Reference, Source
+from bankml.library.played import require_supported, template_source
+from bankml.library.reference import Derived, ModelLayer, PinnedFile, Reference
 from bankml.library.registry import Registry
 
 
@@ -34,7 +34,7 @@ def create(registry: Registry, name: str, modelfile: Modelfile) -> Derived:
             f"the TEMPLATE is not the one in {base.source.file}: a prompt is made by the model's own chat template, "
             "and no other is played"
         )
-    below = base.layer or Layer(
+    below = base.layer or ModelLayer(
         template_sha256=sha256(template.encode("utf-8")).hexdigest(), base_sha256=base.source.sha256
     )
     return _write(target, base.source, stacked(below, modelfile))
@@ -76,14 +76,14 @@ def delete(registry: Registry, name: str) -> None:
         raise problem("delete", path, error) from error
 
 
-def base_template(source: Source) -> str:
+def base_template(source: PinnedFile) -> str:
     """The chat template in the header of a pinned file. Raises Refused when the file is not found, or not one that is
     played."""
     if source.path is None:
         raise Refused(f"{source.file} is pinned, but the file is not here: refused")
     header = require_model(guard(source.path))
     with named(source.file):
-        require_played(header)
+        require_supported(header)
         return template_source(header)
 
 
@@ -102,10 +102,12 @@ def _target(registry: Registry, name: str) -> Manifest:
         raise RequestError("this server has no registry: start it with --registry to make models")
     bare = check_free(registry, name)
     created_at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-    return Manifest(bare, created_at, Source("", "", "", "", None), Layer(), "", manifest_path(registry.folder, bare))
+    return Manifest(
+        bare, created_at, PinnedFile("", "", "", "", None), ModelLayer(), "", manifest_path(registry.folder, bare)
+    )
 
 
-def _write(target: Manifest, base: Source, layer: Layer) -> Derived:
+def _write(target: Manifest, base: PinnedFile, layer: ModelLayer) -> Derived:
     try:
         os.makedirs(os.path.dirname(target.path), exist_ok=True)
     except OSError as error:

@@ -10,8 +10,8 @@ from bankml.errors import BankmlError, Refused
 from bankml.gate.guard import guard
 from bankml.gate.identity import FileIdentity
 from bankml.gguf.header import Header
-from bankml.library.played import require_played
-from bankml.library.reference import Reference, Source
+from bankml.library.played import require_supported
+from bankml.library.reference import PinnedFile, Reference
 
 MOST_REMEMBERED = 4096
 """Files of which what is known is kept."""
@@ -21,7 +21,7 @@ Word = TypeVar("Word")
 
 
 @dataclass(frozen=True)
-class Facts:
+class FileFacts:
     """What a file's header says of it. `reason` is why it is not played; None: it is."""
 
     family: str = ""
@@ -30,20 +30,20 @@ class Facts:
     reason: str | None = None
 
 
-class Known:
+class FactsCache:
     """The facts of the files that were looked at. Safe to use from several threads."""
 
     def __init__(self) -> None:
-        self._facts: dict[tuple[str, FileIdentity], Facts] = {}
+        self._facts: dict[tuple[str, FileIdentity], FileFacts] = {}
         self._mismatches: dict[tuple[str, FileIdentity, str], str] = {}
         self._guard = threading.Lock()
 
-    def mismatched(self, source: Source, identity: FileIdentity, reason: str) -> None:
+    def mismatched(self, source: PinnedFile, identity: FileIdentity, reason: str) -> None:
         """The file of `source`, whose identity this was before it was hashed, is not the one its record pins."""
         if source.path is not None:
             self._remember(self._mismatches, (source.path, identity, source.sha256), reason)
 
-    def mismatch(self, source: Source) -> str | None:
+    def mismatch(self, source: PinnedFile) -> str | None:
         """Why the file of `source`, as it is now, was found not to be the one its record pins; None where it was not.
         Raises FileProblem."""
         if source.path is None:
@@ -51,10 +51,10 @@ class Known:
         with self._guard:
             return self._mismatches.get((source.path, FileIdentity.of(source.path), source.sha256))
 
-    def facts(self, source: Source) -> Facts:
+    def facts(self, source: PinnedFile) -> FileFacts:
         """Of a file that cannot be read or played, or was found not to be what its record pins, `reason` says why."""
         if source.path is None:
-            return Facts(reason=missing(source).message)
+            return FileFacts(reason=missing(source).message)
         try:
             key = source.path, FileIdentity.of(source.path)
             with self._guard:
@@ -65,7 +65,7 @@ class Known:
             mismatch = self.mismatch(source)
             return found if mismatch is None else replace(found, reason=mismatch)
         except (BankmlError, OSError) as error:
-            return Facts(reason=error.told if isinstance(error, BankmlError) else f"{source.file} cannot be read")
+            return FileFacts(reason=error.told if isinstance(error, BankmlError) else f"{source.file} cannot be read")
 
     def _remember(self, table: dict[Key, Word], key: Key, word: Word) -> None:
         with self._guard:
@@ -74,35 +74,35 @@ class Known:
             table[key] = word
 
 
-def missing(source: Source) -> Refused:
+def missing(source: PinnedFile) -> Refused:
     return Refused(f"{source.file} is pinned, but the file is not here")
 
 
-def _facts(path: str) -> Facts:
+def _facts(path: str) -> FileFacts:
     verdict = guard(path)
     if verdict.header is None:
-        return Facts(reason=verdict.error().message)
+        return FileFacts(reason=verdict.error().message)
     facts = facts_of(verdict.header)
     if verdict.kind == "play":
         return facts
-    return Facts(facts.family, facts.parameters, facts.weights, verdict.error().message)
+    return FileFacts(facts.family, facts.parameters, facts.weights, verdict.error().message)
 
 
-def facts_of(header: Header) -> Facts:
+def facts_of(header: Header) -> FileFacts:
     family = header.metadata.get("general.architecture")
     counts: dict[str, int] = {}
     for tensor in header.tensors:
         counts[tensor.type.name] = counts.get(tensor.type.name, 0) + tensor.elements
     reason = None
     try:
-        require_played(header)
+        require_supported(header)
     except Refused as error:
         reason = error.message
     weights = max(counts, key=lambda name: counts[name], default="")
-    return Facts(family if isinstance(family, str) else "", sum(counts.values()), weights, reason)
+    return FileFacts(family if isinstance(family, str) else "", sum(counts.values()), weights, reason)
 
 
-def written_at(source: Source) -> int:
+def written_at(source: PinnedFile) -> int:
     """When the file of `source` was last written, in nanoseconds since the epoch; 0 where it is not found."""
     try:
         return 0 if source.path is None else os.stat(source.path).st_mtime_ns

@@ -17,15 +17,15 @@ from typing import Any
 from bankml.errors import RequestError
 from bankml.library.modelfile import Modelfile
 from bankml.library.parameters import PARAMETERS, UNLIMITED
-from bankml.library.reference import Layer
+from bankml.library.reference import ModelLayer
 
 MAX_TOKENS_FIELDS = ("n_predict", "max_completion_tokens", "max_tokens")
 """A request that gives any of these says itself how many tokens it wants."""
 
 
-def stacked(below: Layer, modelfile: Modelfile) -> Layer:
+def stacked(below: ModelLayer, modelfile: Modelfile) -> ModelLayer:
     """What `modelfile` asks for over `below`, a layer of the same base."""
-    return Layer(
+    return ModelLayer(
         system=modelfile.system or below.system,
         parameters={**below.parameters, **modelfile.parameters},
         stop=modelfile.stop or below.stop,
@@ -37,7 +37,7 @@ def stacked(below: Layer, modelfile: Modelfile) -> Layer:
     )
 
 
-def with_layer(layer: Layer | None, body: Mapping[str, Any]) -> dict[str, Any]:
+def with_layer(layer: ModelLayer | None, body: Mapping[str, Any]) -> dict[str, Any]:
     """The body of a /v1 chat request with the layer under it: messages, sampling fields and stop strings.
 
     `num_ctx` is not a field of such a request: see `context_of`. A body whose messages are none is left for its reader
@@ -55,7 +55,7 @@ def with_layer(layer: Layer | None, body: Mapping[str, Any]) -> dict[str, Any]:
     return applied
 
 
-def with_parameters(layer: Layer | None, body: Mapping[str, Any]) -> dict[str, Any]:
+def with_parameters(layer: ModelLayer | None, body: Mapping[str, Any]) -> dict[str, Any]:
     """As `with_layer`, but for the messages: what a raw prompt takes."""
     applied = dict(body)
     if layer is None:
@@ -74,7 +74,7 @@ def with_parameters(layer: Layer | None, body: Mapping[str, Any]) -> dict[str, A
     return applied
 
 
-def context_of(name: str, layer: Layer | None, n_ctx: int) -> int:
+def context_of(name: str, layer: ModelLayer | None, n_ctx: int) -> int:
     """The tokens of context the model `name` is to have: its layer's `num_ctx`, else all of `n_ctx`.
 
     Raises RequestError when the layer asks for more than the server has; asked before anything is loaded.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from bankml.engine.completion import ENGINE, UNLIMITED, Engine
-from bankml.engine.memory import asked_limit, give_back_memory
+from bankml.engine.memory import configured_cache_limit, give_back_memory
 from bankml.engine.parts import TokenSampler
 from bankml.engine.prompt_cache import prompt_cache
 from bankml.errors import FileProblem, PinMismatch, Refused, RequestError, named
@@ -17,16 +17,16 @@ from bankml.gate.verify import Verified, verify
 from bankml.grammar.constraint import Constraint, constraint
 from bankml.grammar.matcher import Grammar, Matcher, VocabularyTree, vocabulary_tree
 from bankml.grammar.sampler import GrammarSampler
-from bankml.library.facts import Facts, Known
-from bankml.library.played import require_played, template_source
-from bankml.library.reference import Source
+from bankml.library.facts import FactsCache, FileFacts
+from bankml.library.played import require_supported, template_source
+from bankml.library.reference import PinnedFile
 from bankml.library.registry import Registry
 from bankml.library.residency import FOR_GOOD, Library, Names
 from bankml.library.resident import Resident
 from bankml.model.model import Model
 from bankml.receipt.receipt import Provenance
-from bankml.sampling.chain import Sampler
-from bankml.sampling.lexicon import Lexicon
+from bankml.sampling.chain import SamplerChain
+from bankml.sampling.lexicon import SamplerVocabulary
 from bankml.sampling.parameters import SamplingParams, as_fields, model_defaults
 from bankml.sampling.request import from_request
 from bankml.text.messages import conversation
@@ -42,7 +42,7 @@ def load(
     verified: Verified,
     n_ctx: int,
     threads: int | None = None,
-    source: Source | None = None,
+    source: PinnedFile | None = None,
     environment: Mapping[str, str] = os.environ,
     tokenizer: Tokenizer | None = None,
 ) -> Resident:
@@ -54,14 +54,14 @@ def load(
     that is not played.
     """
     with named(verified.name):
-        return _load(verified, n_ctx, threads, source or Source.of(verified), environment, tokenizer)
+        return _load(verified, n_ctx, threads, source or PinnedFile.of(verified), environment, tokenizer)
 
 
 def _load(
     verified: Verified,
     n_ctx: int,
     threads: int | None,
-    source: Source,
+    source: PinnedFile,
     environment: Mapping[str, str],
     made: Tokenizer | None,
 ) -> Resident:
@@ -69,14 +69,14 @@ def _load(
     source_of_template = template_source(verified.header)
     template = ChatTemplate(source_of_template, tokenizer.bos_text, tokenizer.eos_text)
     defaults = model_defaults(verified.header.metadata)
-    lexicon = Lexicon(
+    lexicon = SamplerVocabulary(
         tokenizer.n_vocab,
         lambda text: tokenizer.encode(text, parse_special=False),
         lambda: [tokenizer.spelling(token) for token in range(tokenizer.n_vocab)],
         sorted(tokenizer.vocabulary.end_of_generation),
     )
     tree = lru_cache(maxsize=1)(lambda: tree_of(tokenizer))  # made for the first answer that is held to a grammar
-    limit = asked_limit(environment)
+    limit = configured_cache_limit(environment)
     model = Model.open(verified, n_ctx, threads, environment)
     give_back_memory()
     return Resident(
@@ -88,12 +88,12 @@ def _load(
         bos=tokenizer.bos_text,
         eos=tokenizer.eos_text,
         prompt=lambda body: template.prompt(conversation(body)),
-        sampler=lambda body, chat=True: Sampler(from_request(body, defaults, lexicon, chat=chat), lexicon),
+        sampler=lambda body, chat=True: SamplerChain(from_request(body, defaults, lexicon, chat=chat), lexicon),
         text_pieces=TextStream,
         sampling_defaults=as_props(defaults),
         engine=Engine(model, tokenizer, prompt_cache=prompt_cache(limit, model.n_ctx)),
         constraint=lambda body: constraint(body, template),
-        held=lambda chain, wanted: held(chain, wanted, tokenizer, tree()),
+        held=lambda chain, wanted: with_grammar(chain, wanted, tokenizer, tree()),
     )
 
 
@@ -113,36 +113,36 @@ def open_library(
     """
     resident = load(verified, n_ctx, threads, environment=environment, tokenizer=tokenizer)
     names = known or Registry(None, resident.source)
-    return Library(names, Opener(n_ctx, threads, environment), resident, default_keep)
+    return Library(names, VerifyingOpener(n_ctx, threads, environment), resident, default_keep)
 
 
 @dataclass(frozen=True)
-class Opener:
+class VerifyingOpener:
     """Makes sources resident, each with a context of `n_ctx` tokens; the rest as `load` takes it."""
 
     n_ctx: int
     threads: int | None = None
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
-    known: Known = field(default_factory=Known)
+    known: FactsCache = field(default_factory=FactsCache)
 
-    def facts(self, source: Source) -> Facts:
+    def facts(self, source: PinnedFile) -> FileFacts:
         """What is known of `source`, as long as its file stays as it is."""
         return self.known.facts(source)
 
-    def judge(self, source: Source) -> None:
+    def judge(self, source: PinnedFile) -> None:
         """Raises Refused or Truncated for what the file's header alone shows, its absence, or a hash that was another
         than its record's."""
         with _told(source) as path, named(source.file):
-            require_played(require_model(guard(path)))
+            require_supported(require_model(guard(path)))
             if mismatch := self.known.mismatch(source):
                 raise PinMismatch(mismatch)
 
-    def open(self, source: Source) -> Resident:
+    def open(self, source: PinnedFile) -> Resident:
         """Verifies and loads what `source` stands for. Raises Refused, Truncated."""
         with _told(source) as path:
             identity = FileIdentity.of(path)
             try:
-                verified = verify(path, source.fork, name=source.file, require=require_played)
+                verified = verify(path, source.fork, name=source.file, require=require_supported)
             except PinMismatch as error:
                 self.known.mismatched(source, identity, error.told)
                 raise
@@ -152,7 +152,7 @@ class Opener:
 
 
 @contextmanager
-def _told(source: Source) -> Iterator[str]:
+def _told(source: PinnedFile) -> Iterator[str]:
     """Where the file of `source` is; a problem with it or its record is a refusal that tells no path."""
     if source.path is None:
         raise Refused(f"{source.file} is pinned, but the file is not here: refused")
@@ -169,7 +169,7 @@ def tree_of(tokenizer: Tokenizer) -> VocabularyTree:
     return vocabulary_tree(pieces, sorted(tokenizer.vocabulary.end_of_generation))
 
 
-def held(chain: TokenSampler, wanted: Constraint, tokenizer: Tokenizer, tree: VocabularyTree) -> GrammarSampler:
+def with_grammar(chain: TokenSampler, wanted: Constraint, tokenizer: Tokenizer, tree: VocabularyTree) -> GrammarSampler:
     """`chain`, held to a grammar that has taken the end of the prompt where that belongs to it. Raises RequestError
     for a grammar that cannot be read, or that the beginning of an answer to be continued breaks."""
     try:

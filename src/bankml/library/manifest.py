@@ -22,12 +22,12 @@ from typing import Any
 
 import bankml
 from bankml.errors import FileProblem, Refused, RequestError
-from bankml.files import problem, replacing
+from bankml.files import atomic_write, problem
 from bankml.gate.fork import HEX64
 from bankml.library import parameters
 from bankml.library.json_file import read_object
 from bankml.library.names import derived_name, quoted
-from bankml.library.reference import Derived, Layer, Source
+from bankml.library.reference import Derived, ModelLayer, PinnedFile
 
 KIND = "bankml.derived.v1"
 SUFFIX = ".MODEL.json"
@@ -48,12 +48,12 @@ class Manifest:
 
     name: str
     created_at: str
-    base: Source
-    layer: Layer
+    base: PinnedFile
+    layer: ModelLayer
     digest: str
     path: str
 
-    def derived(self, base: Source) -> Derived:
+    def derived(self, base: PinnedFile) -> Derived:
         """The model, over what its base is pinned to now."""
         return Derived(self.name, self.created_at, base, self.layer, self.digest, self.path)
 
@@ -63,7 +63,7 @@ def manifest_path(folder: str, name: str) -> str:
     return os.path.join(folder, name + SUFFIX)
 
 
-def layer_content(layer: Layer) -> dict[str, Any]:
+def layer_content(layer: ModelLayer) -> dict[str, Any]:
     """The layer as the manifest's `layer` holds it."""
     return {
         "system": layer.system,
@@ -117,7 +117,7 @@ def write_manifest(manifest: Manifest) -> None:
         "digest": manifest.digest,
     }
     document["manifest_sha256"] = digest_of(document)
-    with replacing(manifest.path, follow=False) as out:
+    with atomic_write(manifest.path, follow=False) as out:
         out.write((json.dumps(document, indent=1, ensure_ascii=False) + "\n").encode("utf-8"))
 
 
@@ -176,22 +176,22 @@ def _manifest(document: Mapping[str, Any], file: str, path: str) -> Manifest:
     return Manifest(name, created_at, base, layer, digest, path)
 
 
-def _base(value: object) -> Source:
+def _base(value: object) -> PinnedFile:
     if not isinstance(value, dict):
         raise _Malformed("its base is not an object")
     _only(value, _BASE_KEYS, "its base")
     path = value["path"]
     if path is not None and not isinstance(path, str):
         raise _Malformed("path is not a text")
-    return Source(_text(value, "name"), _text(value, "file"), _hex64(value, "sha256"), _text(value, "fork"), path)
+    return PinnedFile(_text(value, "name"), _text(value, "file"), _hex64(value, "sha256"), _text(value, "fork"), path)
 
 
-def _layer(value: Mapping[str, Any]) -> Layer:
+def _layer(value: Mapping[str, Any]) -> ModelLayer:
     _only(value, _LAYER_KEYS, "its layer")
     given = value["parameters"]
     if not isinstance(given, dict):
         raise _Malformed("parameters is not an object")
-    return Layer(
+    return ModelLayer(
         system=_optional_text(value, "system"),
         parameters={name: parameters.checked(name, one) for name, one in given.items()},
         stop=parameters.checked_stops(_list(value, "stop")),

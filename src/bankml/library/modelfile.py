@@ -42,7 +42,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 class Modelfile:
     """What a Modelfile, or the fields of /api/create, ask for. `source` is what FROM says.
 
-    None, or empty, is what is not given: the base's own stands. `parameters` are as in `reference.Layer`.
+    None, or empty, is what is not given: the base's own stands. `parameters` are as in `reference.ModelLayer`.
     """
 
     source: str

@@ -15,7 +15,7 @@ LONGEST_NAME = 255  # bytes that a file system gives a name
 
 
 @dataclass(frozen=True)
-class Problem:
+class SkippedRecord:
     """Something in the folder that was passed over: its file's name, and why, in one sentence that clients may read."""
 
     file: str
@@ -23,7 +23,7 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class Pin:
+class PinRecord:
     """A record of a GGUF: the file's name, its sha256 (64 lower-case hex digits), and the FORK.json's path."""
 
     file: str
@@ -47,23 +47,23 @@ class ForkFolder:
         self._read[path] = (identity, fork)
         return fork
 
-    def pins(self, folder: str) -> tuple[list[Pin], list[Problem]]:
+    def pins(self, folder: str) -> tuple[list[PinRecord], list[SkippedRecord]]:
         """Every pinned GGUF, by the names of the FORK.json files and then in their order, and what was passed over.
 
         A folder that is not there has none. A FORK.json that cannot be read is passed over: one damaged file takes
         no other model away.
         """
-        pins: list[Pin] = []
-        problems: list[Problem] = []
+        pins: list[PinRecord] = []
+        problems: list[SkippedRecord] = []
         for name in fork_names(folder):
             path = os.path.join(folder, name)
             try:
                 found, odd = _records(self.fork(path))
             except BankmlError as error:
-                problems.append(Problem(name, error.told))
+                problems.append(SkippedRecord(name, error.told))
                 continue
             pins += found
-            problems += [Problem(name, reason) for reason in odd]
+            problems += [SkippedRecord(name, reason) for reason in odd]
         return pins, problems
 
 
@@ -82,8 +82,8 @@ def listed(folder: str) -> list[str]:
         raise problem("list", folder, error) from error
 
 
-def _records(fork: Fork) -> tuple[list[Pin], list[str]]:
-    pins: dict[str, Pin] = {}
+def _records(fork: Fork) -> tuple[list[PinRecord], list[str]]:
+    pins: dict[str, PinRecord] = {}
     odd: list[str] = []
     for i, record in enumerate(fork.records):
         file = record.get("path")
@@ -98,9 +98,9 @@ def _records(fork: Fork) -> tuple[list[Pin], list[str]]:
         elif not fork.agrees(file):
             odd.append(f"its records of {quoted(file)} contradict each other")
         else:
-            pins[file] = Pin(file, sha256, fork.path)
+            pins[file] = PinRecord(file, sha256, fork.path)
     return list(pins.values()), odd
 
 
-def folder_problem(folder: str, error: FileProblem) -> Problem:
-    return Problem(os.path.basename(folder.rstrip("/")) or folder, error.told)
+def folder_problem(folder: str, error: FileProblem) -> SkippedRecord:
+    return SkippedRecord(os.path.basename(folder.rstrip("/")) or folder, error.told)

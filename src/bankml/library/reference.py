@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Source:
+class PinnedFile:
     """A GGUF with a record: what can be made resident.
 
     `name` is its file's stem, lower-cased; `file` its file's name and `sha256` (64 lower-case hex digits) as recorded;
@@ -27,14 +27,14 @@ class Source:
     path: str | None = field(compare=False)
 
     @classmethod
-    def of(cls, verified: Verified) -> Source:
+    def of(cls, verified: Verified) -> PinnedFile:
         """The source that was verified."""
         stem = os.path.splitext(verified.name)[0].lower()
         return cls(stem, verified.name, verified.sha256, verified.fork_path, verified.path)
 
 
 @dataclass(frozen=True)
-class Layer:
+class ModelLayer:
     """What a derived model lays over its base; every value is JSON.
 
     `parameters` are by Ollama's names (`num_ctx`, `temperature`; the options that are honoured, without `stop`), each
@@ -68,8 +68,8 @@ class Derived:
 
     name: str
     created_at: str
-    base: Source
-    layer: Layer
+    base: PinnedFile
+    layer: ModelLayer
     digest: str
     path: str
 
@@ -82,6 +82,6 @@ class Reference:
     """
 
     name: str
-    source: Source
-    layer: Layer | None = None
+    source: PinnedFile
+    layer: ModelLayer | None = None
     derived: Derived | None = None

@@ -12,8 +12,8 @@ from pathlib import Path
 from bankml.errors import BankmlError, FileProblem, NotFound, Refused
 from bankml.library.manifest import SUFFIX, manifest_path, read_manifest
 from bankml.library.names import DERIVED_NAME, LATEST, aliases, checked_name, names, quoted
-from bankml.library.pins import ForkFolder, Pin, Problem, folder_problem, listed
-from bankml.library.reference import Derived, Reference, Source
+from bankml.library.pins import ForkFolder, PinRecord, SkippedRecord, folder_problem, listed
+from bankml.library.reference import Derived, PinnedFile, Reference
 
 ENVIRONMENT = "BANKML_FORKS"
 MOST_LISTED = 20
@@ -32,14 +32,14 @@ class Registry:
     Safe to use from several threads.
     """
 
-    def __init__(self, folder: str | None, startup: Source | None = None, also: Sequence[str] = ()) -> None:
+    def __init__(self, folder: str | None, startup: PinnedFile | None = None, also: Sequence[str] = ()) -> None:
         self.folder = folder
         self._startup = startup
         beside = [os.path.dirname(startup.path)] if startup is not None and startup.path else []
         self._places = [*beside, *([folder] if folder is not None else []), *also]
         self._forks = ForkFolder()
 
-    def pins(self) -> list[Source]:
+    def pins(self) -> list[PinnedFile]:
         """Every pinned GGUF, the startup model first, then by the names of the FORK.json files, in their order.
 
         Of two that would have one name the first is it.
@@ -50,7 +50,7 @@ class Registry:
         """Every derived model that can be asked for, by name."""
         return self._derived()[0]
 
-    def problems(self) -> list[Problem]:
+    def problems(self) -> list[SkippedRecord]:
         """What lies in the folder and cannot be asked for, with the reason: damaged FORK.json files, records without
         a sha256, manifests that were edited or whose base changed."""
         return self._pins()[1] + self._derived()[1]
@@ -60,7 +60,7 @@ class Registry:
         pins = [Reference(source.name, source) for source in self.pins()]
         return pins + [Reference(one.name, one.base, one.layer, one) for one in self.derived()]
 
-    def names_of(self, source: Source) -> tuple[str, ...]:
+    def names_of(self, source: PinnedFile) -> tuple[str, ...]:
         """Every name that leads to `source` now, its own first."""
         found = self._names(self._pins()[0])
         return tuple(name for name in names(source.file) if found.get(name) == source.file)
@@ -96,13 +96,13 @@ class Registry:
                 return Reference(derived.name, derived.base, derived.layer, derived)
         raise NotFound(f"there is no model {quoted(name)} here; {self._there_are(pins, problems)}")
 
-    def _startup_reference(self, startup: Source, pins: Mapping[str, Pin]) -> Reference:
+    def _startup_reference(self, startup: PinnedFile, pins: Mapping[str, PinRecord]) -> Reference:
         pin = pins.get(startup.file)
         if pin is None:
             raise Refused(f"{startup.file} has no sha256 record in FORK.json: unpinned, refused")
         return Reference(startup.name, self._located(pin))
 
-    def _there_are(self, pins: Mapping[str, Pin], problems: Sequence[Problem]) -> str:
+    def _there_are(self, pins: Mapping[str, PinRecord], problems: Sequence[SkippedRecord]) -> str:
         found = [_name(file) for file in pins]
         if self.folder is not None:
             with suppress(FileProblem):  # which is among the problems
@@ -113,42 +113,42 @@ class Registry:
         skipped = f" (passed over: {problems[0].file}: {problems[0].reason})" if problems else ""
         return there + skipped
 
-    def _names(self, pins: Mapping[str, Pin]) -> dict[str, str]:
+    def _names(self, pins: Mapping[str, PinRecord]) -> dict[str, str]:
         """Every name of a file, and the file: what all that is said of names here goes by. The startup model keeps its
         own without a record too, so that no other model answers by them."""
         return aliases(pins if self._startup is None else [self._startup.file, *pins])
 
     # The folder as it is now
 
-    def _pins(self) -> tuple[dict[str, Pin], list[Problem]]:
+    def _pins(self) -> tuple[dict[str, PinRecord], list[SkippedRecord]]:
         """The pins by their file's name, one for each name a model goes by, and what was passed over."""
-        found: list[Pin] = []
-        problems: list[Problem] = []
+        found: list[PinRecord] = []
+        problems: list[SkippedRecord] = []
         if self._startup is not None:
             try:
                 found += self._startup_pin(self._startup)
             except FileProblem as error:
-                problems.append(Problem(os.path.basename(self._startup.fork), error.told))
+                problems.append(SkippedRecord(os.path.basename(self._startup.fork), error.told))
         if self.folder is not None:
             try:
                 pins, odd = self._forks.pins(self.folder)
                 found, problems = found + pins, problems + odd
             except FileProblem as error:
                 problems.append(folder_problem(self.folder, error))
-        winners: dict[str, Pin] = {}
+        winners: dict[str, PinRecord] = {}
         for pin in found:
             winners.setdefault(_name(pin.file), pin)
         return {pin.file: pin for pin in winners.values()}, problems
 
-    def _startup_pin(self, startup: Source) -> list[Pin]:
+    def _startup_pin(self, startup: PinnedFile) -> list[PinRecord]:
         """The startup model's record as it is now; with no folder, as it was when the server started."""
         if self.folder is None:
-            return [Pin(startup.file, startup.sha256, startup.fork)]
+            return [PinRecord(startup.file, startup.sha256, startup.fork)]
         sha256 = self._forks.fork(startup.fork).pinned_sha256(startup.file)
-        return [] if sha256 is None else [Pin(startup.file, sha256, startup.fork)]
+        return [] if sha256 is None else [PinRecord(startup.file, sha256, startup.fork)]
 
-    def _located(self, pin: Pin) -> Source:
-        return Source(_name(pin.file), pin.file, pin.sha256, pin.fork, self._find(pin.file))
+    def _located(self, pin: PinRecord) -> PinnedFile:
+        return PinnedFile(_name(pin.file), pin.file, pin.sha256, pin.fork, self._find(pin.file))
 
     def _find(self, file: str) -> str | None:
         if self._startup is not None and file == self._startup.file:
@@ -160,28 +160,28 @@ class Registry:
                 return path
         return None
 
-    def _derived(self) -> tuple[list[Derived], list[Problem]]:
+    def _derived(self) -> tuple[list[Derived], list[SkippedRecord]]:
         if self.folder is None:
             return [], []
         pins = self._pins()[0]
         pinned = self._names(pins)
         found: list[Derived] = []
-        problems: list[Problem] = []
+        problems: list[SkippedRecord] = []
         try:
             manifests = [name for name in listed(self.folder) if name.endswith(SUFFIX)]
         except FileProblem:
             return [], []  # the pins' problems say so
         for name in manifests:
             if name.removesuffix(SUFFIX) in pinned:
-                problems.append(Problem(name, f"a pinned file has the name {quoted(name.removesuffix(SUFFIX))}"))
+                problems.append(SkippedRecord(name, f"a pinned file has the name {quoted(name.removesuffix(SUFFIX))}"))
                 continue
             try:
                 found.append(self._derived_at(os.path.join(self.folder, name), pins))
             except BankmlError as error:
-                problems.append(Problem(name, error.told))
+                problems.append(SkippedRecord(name, error.told))
         return found, problems
 
-    def _derived_at(self, path: str, pins: Mapping[str, Pin]) -> Derived:
+    def _derived_at(self, path: str, pins: Mapping[str, PinRecord]) -> Derived:
         """The derived model whose manifest is at `path`, over its base as it is pinned now. Raises Refused."""
         manifest = read_manifest(path)
         was, pin = manifest.base, pins.get(manifest.base.file)

@@ -16,8 +16,8 @@ from typing import Protocol
 from bankml.engine.memory import give_back_memory
 from bankml.engine.queue import FifoLock
 from bankml.errors import Refused, Truncated
-from bankml.library.facts import Facts
-from bankml.library.reference import Reference, Source
+from bankml.library.facts import FileFacts
+from bankml.library.reference import PinnedFile, Reference
 from bankml.library.resident import Resident
 from bankml.model.limits import context_cells
 
@@ -41,24 +41,24 @@ class Names(Protocol):
     def references(self) -> Sequence[Reference]:
         """Everything that has a name, each once, the startup model first."""
 
-    def names_of(self, source: Source) -> Sequence[str]:
+    def names_of(self, source: PinnedFile) -> Sequence[str]:
         """Every name that leads to `source`, its own first."""
 
 
-class Opener(Protocol):
+class ModelOpener(Protocol):
     """Makes what a name stands for resident."""
 
     @property
     def n_ctx(self) -> int:
         """The context that is asked for, in tokens; a model trained on fewer has those."""
 
-    def facts(self, source: Source) -> Facts:
+    def facts(self, source: PinnedFile) -> FileFacts:
         """What the header of its file says of `source`, and why it is not played."""
 
-    def judge(self, source: Source) -> None:
+    def judge(self, source: PinnedFile) -> None:
         """Raises Refused, Truncated for what can be told before anything else has to go."""
 
-    def open(self, source: Source) -> Resident:
+    def open(self, source: PinnedFile) -> Resident:
         """Raises Refused, Truncated."""
 
 
@@ -98,7 +98,9 @@ class Library:
     has the turn.
     """
 
-    def __init__(self, known: Names, opener: Opener, resident: Resident, default_keep: float | None = FOR_GOOD) -> None:
+    def __init__(
+        self, known: Names, opener: ModelOpener, resident: Resident, default_keep: float | None = FOR_GOOD
+    ) -> None:
         self._names = known
         self._opener = opener
         self._default_keep = default_keep
@@ -124,11 +126,11 @@ class Library:
         """Everything that has a name, the startup model first."""
         return self._names.references()
 
-    def names_of(self, source: Source) -> Sequence[str]:
+    def names_of(self, source: PinnedFile) -> Sequence[str]:
         """Every name that leads to `source`, its own first."""
         return self._names.names_of(source)
 
-    def facts(self, source: Source) -> Facts:
+    def facts(self, source: PinnedFile) -> FileFacts:
         """What the header of its file says of `source`; nothing is loaded."""
         return self._opener.facts(source)
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from bankml.engine.completion import Engine
-from bankml.engine.parts import TextPieces, TokenSampler, Vocabulary
+from bankml.engine.parts import TextPieces, TokenPieces, TokenSampler
 from bankml.grammar.constraint import Constraint
-from bankml.library.reference import Source
+from bankml.library.reference import PinnedFile
 from bankml.receipt.receipt import Provenance
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Pieces(Protocol):
     def __call__(self, stop_strings: Sequence[str], chat: bool = False, begun: bool = False) -> TextPieces: ...
 
 
-class Tokens(Vocabulary, Protocol):
+class Tokens(TokenPieces, Protocol):
     """The tokenizer: what the engine needs of it, and text to tokens."""
 
     @property
@@ -70,7 +70,7 @@ class Opened:
     tokens of its context.
     """
 
-    source: Source
+    source: PinnedFile
     provenance: Provenance
     path: str
     fork: str
@@ -90,7 +90,7 @@ class Resident:
     is wrong with a schema or a grammar.
     """
 
-    source: Source
+    source: PinnedFile
     verified: Verified
     provenance: Provenance
     engine: Engine

@@ -43,7 +43,7 @@ class Histogram:
 
 
 @dataclass(frozen=True)
-class Counts:
+class MetricCounts:
     """All that was counted, at one moment: requests by route and status, those refused by status."""
 
     requests: Mapping[tuple[str, int], int]
@@ -84,9 +84,9 @@ class Counters:
             self._prompt_rate.observe(record.prompt_per_second)
             self._predicted_rate.observe(record.predicted_per_second)
 
-    def counts(self) -> Counts:
+    def counts(self) -> MetricCounts:
         with self._guard:
-            return Counts(
+            return MetricCounts(
                 dict(self._requests),
                 dict(self._refused),
                 self._totals,

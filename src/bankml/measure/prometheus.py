@@ -8,12 +8,12 @@ from functools import lru_cache
 
 from bankml import __version__
 from bankml.measure.completions import Totals
-from bankml.measure.counters import Counts, Distribution
+from bankml.measure.counters import Distribution, MetricCounts
 from bankml.measure.exposition import END, Family, counter, gauge, histogram, info, written
 
 
 @dataclass(frozen=True)
-class State:
+class ServerState:
     """What is true of a server now, besides what was counted. None: it has no such thing.
 
     `waiting` stand in line behind the request that is being answered. `model_bytes` is the size of the resident model's
@@ -26,14 +26,14 @@ class State:
     cache_bytes: int | None = None
 
 
-def exposition(counts: Counts, state: State, openmetrics: bool = False) -> bytes:
+def exposition(counts: MetricCounts, state: ServerState, openmetrics: bool = False) -> bytes:
     """The text of all families."""
     answers = _answers(counts.totals, counts.ttft_seconds, counts.prompt_rate, counts.predicted_rate, openmetrics)
     now = written([*_state(state), *_process()], openmetrics)
     return written(_requests(counts), openmetrics) + answers + now + (END if openmetrics else b"")
 
 
-def _requests(counts: Counts) -> list[Family]:
+def _requests(counts: MetricCounts) -> list[Family]:
     answers = sorted(counts.requests.items())
     return [
         counter(
@@ -83,7 +83,7 @@ def _answers(
     return written(families, openmetrics)
 
 
-def _state(state: State) -> list[Family]:
+def _state(state: ServerState) -> list[Family]:
     gauges = (
         ("bankml_queue_length", "Requests that wait for the one that is being answered.", state.waiting, ""),
         ("bankml_resident_model_bytes", "Size of the resident model's file.", state.model_bytes, "bytes"),

@@ -12,7 +12,7 @@ AGE = 1.0
 T = TypeVar("T")
 
 
-class Sampler(Generic[T]):
+class SharedSample(Generic[T]):
     """Takes a sample when it is asked and the last one began more than `age` seconds ago.
 
     Whoever finds one being taken waits for that one, so nobody waits longer than one sample takes, and all who wait get

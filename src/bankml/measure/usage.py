@@ -38,7 +38,7 @@ class ProcessUsage:
 
 
 @dataclass(frozen=True)
-class Usage:
+class ResourceUsage:
     """One sample. `time` is in seconds since the epoch, `cpu_percent` of all `cores` together.
 
     `memory_available_bytes` is what programs can take without swapping, as the kernel estimates it. `package_watts` is
@@ -89,7 +89,7 @@ def watch(pids: Sequence[int]) -> tuple[Watched, ...]:
     return tuple(watched)
 
 
-def measure(watched: Sequence[Watched], interval: float = INTERVAL) -> Usage:
+def measure(watched: Sequence[Watched], interval: float = INTERVAL) -> ResourceUsage:
     """Looks, sleeps `interval` seconds, and looks again."""
     import psutil
 
@@ -101,7 +101,7 @@ def measure(watched: Sequence[Watched], interval: float = INTERVAL) -> Usage:
     # both of one moment before the slower questions
     busy, used = _busy_percent(machine, psutil.cpu_times()._asdict()), tuple(process.used() for process in processes)
     memory, swap = psutil.virtual_memory(), psutil.swap_memory()
-    return Usage(
+    return ResourceUsage(
         time=time.time(),
         interval_ms=seconds * 1000,
         cores=psutil.cpu_count() or 1,

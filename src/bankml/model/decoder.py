@@ -14,7 +14,7 @@ import numpy.typing as npt
 from bankml import _native
 from bankml.model.kv_cache import KVCache
 from bankml.model.pages import zeros
-from bankml.model.plan import Plan
+from bankml.model.plan import ModelConfig
 from bankml.model.weights import Weights
 
 Rows = npt.NDArray[np.float32]
@@ -23,7 +23,7 @@ MICRO_BATCH = 512  # tokens, as llama-server cuts a prompt
 
 
 @dataclass(frozen=True)
-class Layer:
+class DecoderLayer:
     """One layer's norms (float32 [n_embd]) and projections; q_norm and k_norm (float32 [head_size]) are Qwen3's."""
 
     attn_norm: Rows
@@ -49,7 +49,7 @@ class Buffers:
     rope: Rows  # (cos, sin) pairs, head_size wide
 
     @classmethod
-    def of(cls, plan: Plan, n: int) -> "Buffers":
+    def of(cls, plan: ModelConfig, n: int) -> "Buffers":
         """Attention and feed-forward never hold their activations at once, so the two share one piece of memory."""
 
         def rows(width: int, memory: Rows | None = None, start: int = 0) -> Rows:
@@ -79,14 +79,14 @@ class Buffers:
 class Graph(Protocol):
     """What an architecture does to Q and K between their projection and the attention."""
 
-    def place(self, layer: Layer, b: Buffers) -> None: ...
+    def place(self, layer: DecoderLayer, b: Buffers) -> None: ...
 
 
 class Decoder:
     """Weights, graph and buffers of one model: tokens in, the residual stream and logits out."""
 
     def __init__(
-        self, plan: Plan, weights: Weights, graph: Graph, pool: _native.Pool, cells: int, llama_threads: int
+        self, plan: ModelConfig, weights: Weights, graph: Graph, pool: _native.Pool, cells: int, llama_threads: int
     ) -> None:
         self._plan = plan
         self._pool = pool
@@ -122,27 +122,27 @@ class Decoder:
         if logits is not None:
             self._predict(layer, b.last(n), logits)
 
-    def _predict(self, layer: Layer, b: Buffers, logits: Rows) -> None:
+    def _predict(self, layer: DecoderLayer, b: Buffers, logits: Rows) -> None:
         """The last layer's end and the output, for the one row whose logits are wanted."""
         self._feed_forward(layer, b)
         _native.rms_norm(self._pool, b.x, self._output_norm, self._plan.rms_eps, b.normed)
         self._output.apply(b.normed, logits)
 
-    def _attend(self, layer: Layer, b: Buffers, position: int, k: npt.NDArray[Any], v: npt.NDArray[Any]) -> None:
+    def _attend(self, layer: DecoderLayer, b: Buffers, position: int, k: npt.NDArray[Any], v: npt.NDArray[Any]) -> None:
         _native.rms_norm(self._pool, b.x, layer.attn_norm, self._plan.rms_eps, b.normed)
         layer.qkv.apply(b.normed, b.qkv)
         self._graph.place(layer, b)
         _native.attend(self._pool, self._attention, b.qkv, position, k, v, b.attended)
         layer.attn_output.add_to(b.attended, b.x)
 
-    def _feed_forward(self, layer: Layer, b: Buffers) -> None:
+    def _feed_forward(self, layer: DecoderLayer, b: Buffers) -> None:
         _native.rms_norm(self._pool, b.x, layer.ffn_norm, self._plan.rms_eps, b.normed)
         layer.gate_up.apply(b.normed, b.gate_up)
         _native.swiglu(self._pool, b.gate_up, b.gated)
         layer.down.add_to(b.gated, b.x)
 
 
-def projection(plan: Plan, weights: Weights, pool: _native.Pool, names: Sequence[str]) -> _native.Projection:
+def projection(plan: ModelConfig, weights: Weights, pool: _native.Pool, names: Sequence[str]) -> _native.Projection:
     """The matrices of these names, which meet the same activation, as one."""
     tensors = [weights.blocks(f"{name}.weight") for name in names]
     shapes = [weights.shape(f"{name}.weight") for name in names]
@@ -151,7 +151,7 @@ def projection(plan: Plan, weights: Weights, pool: _native.Pool, names: Sequence
     )
 
 
-def read_layer(plan: Plan, weights: Weights, pool: _native.Pool, i: int) -> Layer:
+def read_layer(plan: ModelConfig, weights: Weights, pool: _native.Pool, i: int) -> DecoderLayer:
     def named(*names: str) -> _native.Projection:
         return projection(plan, weights, pool, [f"blk.{i}.{name}" for name in names])
 
@@ -159,7 +159,7 @@ def read_layer(plan: Plan, weights: Weights, pool: _native.Pool, i: int) -> Laye
         return weights.vector(f"blk.{i}.{name}.weight")
 
     per_head = plan.architecture == "qwen3"
-    return Layer(
+    return DecoderLayer(
         attn_norm=norm("attn_norm"),
         qkv=named("attn_q", "attn_k", "attn_v"),
         attn_output=named("attn_output"),
@@ -171,7 +171,7 @@ def read_layer(plan: Plan, weights: Weights, pool: _native.Pool, i: int) -> Laye
     )
 
 
-def rope_shape(plan: Plan) -> _native.RopeShape:
+def rope_shape(plan: ModelConfig) -> _native.RopeShape:
     rope = plan.rope
     if rope.yarn_factor is None:
         return _native.rope_plain(plan.head_size, rope.base, rope.attention_factor)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from bankml.errors import UsageError
 from bankml.model.pages import copied, zeros
-from bankml.model.plan import Plan
+from bankml.model.plan import ModelConfig
 
 Q8_0_VALUES, Q8_0_BYTES = 32, 34  # of one block: an f16 scale and 32 signed bytes
 
@@ -52,7 +52,7 @@ def asked_type(environment: Mapping[str, str] = os.environ) -> CacheType:
 
 
 @dataclass(frozen=True)
-class State:
+class KVCells:
     """Keys and values of the first `cells` tokens: [layer][kv_heads][cells][row], as they stand in a cache."""
 
     k: npt.NDArray[Any]
@@ -80,7 +80,7 @@ class KVCache:
     Raises UsageError for a type that the plan's heads cannot be kept in.
     """
 
-    def __init__(self, plan: Plan, cells: int, kind: CacheType = F16) -> None:
+    def __init__(self, plan: ModelConfig, cells: int, kind: CacheType = F16) -> None:
         shape = (plan.n_layer, plan.kv_heads, cells, kind.row(plan.head_size))
         self._k: npt.NDArray[Any] = zeros(shape, kind.dtype)
         self._v: npt.NDArray[Any] = zeros(shape, kind.dtype)
@@ -98,18 +98,18 @@ class KVCache:
         """Bytes of one token's keys and values."""
         return self.nbytes // self.cells
 
-    def view(self, n: int) -> State:
+    def view(self, n: int) -> KVCells:
         """The first `n` cells themselves, not a copy."""
         if not 0 <= n <= self.cells:
             raise ValueError(f"a cache of {self.cells} cells has no first {n}")
-        return State(self._k[:, :, :n], self._v[:, :, :n])
+        return KVCells(self._k[:, :, :n], self._v[:, :, :n])
 
-    def save(self, n: int) -> State:
+    def save(self, n: int) -> KVCells:
         """A copy of the first `n` cells."""
         seen = self.view(n)
-        return State(copied(seen.k), copied(seen.v))
+        return KVCells(copied(seen.k), copied(seen.v))
 
-    def load(self, state: State, n: int | None = None) -> None:
+    def load(self, state: KVCells, n: int | None = None) -> None:
         """Puts the first `n` cells of `state` back (all of them when None); the cells behind are as they were."""
         n = state.cells if n is None else n
         to = self.view(n)

@@ -1,15 +1,15 @@
 """Llama: Q and K turn by their position, adjacent values in pairs."""
 
 from bankml import _native
-from bankml.model.decoder import Buffers, Layer
-from bankml.model.plan import Plan
+from bankml.model.decoder import Buffers, DecoderLayer
+from bankml.model.plan import ModelConfig
 
 
 class Llama:
-    def __init__(self, plan: Plan, pool: _native.Pool) -> None:
+    def __init__(self, plan: ModelConfig, pool: _native.Pool) -> None:
         self._pool = pool
         self._turned_heads = plan.heads + plan.kv_heads
         self._head_size = plan.head_size
 
-    def place(self, layer: Layer, b: Buffers) -> None:
+    def place(self, layer: DecoderLayer, b: Buffers) -> None:
         _native.rope_rotate(self._pool, b.rope, False, self._turned_heads, self._head_size, b.qkv)

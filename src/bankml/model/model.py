@@ -10,10 +10,10 @@ from bankml import _native
 from bankml.errors import UsageError
 from bankml.gate.verify import Verified
 from bankml.model.decoder import MICRO_BATCH, Decoder, Graph
-from bankml.model.kv_cache import CacheType, KVCache, State, asked_type
+from bankml.model.kv_cache import CacheType, KVCache, KVCells, asked_type
 from bankml.model.limits import MAX_CONTEXT, MAX_THREADS, context_cells, context_size
 from bankml.model.llama import Llama
-from bankml.model.plan import Plan, plan
+from bankml.model.plan import ModelConfig, read_config
 from bankml.model.qwen3 import Qwen3
 from bankml.model.weights import Weights
 
@@ -37,7 +37,7 @@ class Model:
     """
 
     def __init__(
-        self, verified: Verified, shape: Plan, n_ctx: int, threads: int, llama_threads: int, kind: CacheType
+        self, verified: Verified, shape: ModelConfig, n_ctx: int, threads: int, llama_threads: int, kind: CacheType
     ) -> None:
         pool = _native.Pool(threads)
         cells = context_cells(n_ctx)
@@ -61,7 +61,7 @@ class Model:
         """
         if not 1 <= n_ctx <= MAX_CONTEXT:
             raise UsageError(f"the context must be 1 to {MAX_CONTEXT} tokens, not {n_ctx}")
-        shape = plan(verified.header)
+        shape = read_config(verified.header)
         workers = threads or environment_count(environment, "BANKML_THREADS", len(os.sched_getaffinity(0)))
         llama_threads = environment_count(environment, "BANKML_LLAMA_THREADS", DEFAULT_LLAMA_THREADS)
         return cls(verified, shape, n_ctx, workers, llama_threads, asked_type(environment))
@@ -81,15 +81,15 @@ class Model:
         """Bytes that one token's keys and values take."""
         return self.cache.cell_bytes
 
-    def view(self, n: int) -> State:
+    def view(self, n: int) -> KVCells:
         """The first `n` cells of the cache themselves, not a copy."""
         return self.cache.view(n)
 
-    def save(self, n: int) -> State:
+    def save(self, n: int) -> KVCells:
         """A copy of the first `n` cells of the cache."""
         return self.cache.save(n)
 
-    def load(self, state: State, n: int) -> None:
+    def load(self, state: KVCells, n: int) -> None:
         """Puts the first `n` cells of `state` back into the cache."""
         self.cache.load(state, n)
 

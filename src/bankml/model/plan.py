@@ -31,7 +31,7 @@ class Rope:
 
 
 @dataclass(frozen=True)
-class Plan:
+class ModelConfig:
     """The shape of a model that is played. Sizes count values; `context_length` counts tokens."""
 
     architecture: str
@@ -53,7 +53,7 @@ class Plan:
         return (self.heads + 2 * self.kv_heads) * self.head_size
 
 
-def not_played(reason: str) -> Refused:
+def unsupported(reason: str) -> Refused:
     return Refused(f"bankML's native forward pass does not play it: {reason}")
 
 
@@ -70,38 +70,38 @@ class _Keys:
     def count(self, key: str, default: int | None = None, least: int = 1, most: int = 1 << 24) -> int:
         value = self._metadata.get(self._prefix + key, default)
         if value is None:
-            raise not_played(f"{self._prefix}{key} is missing")
+            raise unsupported(f"{self._prefix}{key} is missing")
         if isinstance(value, bool) or not isinstance(value, int):
-            raise not_played(f"{self._prefix}{key} is not one whole number")
+            raise unsupported(f"{self._prefix}{key} is not one whole number")
         if not least <= value <= most:
-            raise not_played(f"{self._prefix}{key} is {value}, outside {least} to {most}")
+            raise unsupported(f"{self._prefix}{key} is {value}, outside {least} to {most}")
         return value
 
     def number(self, key: str, default: float | None = None) -> float:
         value = self._metadata.get(self._prefix + key, default)
         if value is None:
-            raise not_played(f"{self._prefix}{key} is missing")
+            raise unsupported(f"{self._prefix}{key} is missing")
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e30:
-            raise not_played(f"{self._prefix}{key} is not a positive number")
+            raise unsupported(f"{self._prefix}{key} is not a positive number")
         return float(value)
 
     def refuse_if(self, key: str, *harmless: object) -> None:
         """Refuses a key the graph knows nothing of, unless its value changes nothing."""
         value = self._metadata.get(self._prefix + key)
         if value is not None and value not in harmless:
-            raise not_played(f"{self._prefix}{key} is {shown_value(value)}")
+            raise unsupported(f"{self._prefix}{key} is {shown_value(value)}")
 
 
-def plan(header: Header) -> Plan:
+def read_config(header: Header) -> ModelConfig:
     """The plan of the model that `header` describes. Raises Refused, naming the key or the tensor."""
     metadata = header.metadata
     architecture = metadata.get("general.architecture")
     if architecture not in ARCHITECTURES:
-        raise not_played(f"general.architecture is {shown_value(architecture)}")
+        raise unsupported(f"general.architecture is {shown_value(architecture)}")
     if metadata.get("general.type", "model") != "model":
-        raise not_played(f"general.type is {shown_value(metadata['general.type'])}")
+        raise unsupported(f"general.type is {shown_value(metadata['general.type'])}")
     if metadata.get("split.count", 1) not in (0, 1):
-        raise not_played(f"split.count is {shown_value(metadata['split.count'])}: it is one part of a model")
+        raise unsupported(f"split.count is {shown_value(metadata['split.count'])}: it is one part of a model")
     tensors = _tensors(header)
     _check_vocabulary(metadata.get("tokenizer.ggml.tokens"), tensors["token_embd.weight"])
     keys = _Keys(metadata, str(architecture))
@@ -139,36 +139,38 @@ _FOREIGN_KEYS: dict[str, tuple[object, ...]] = {
 def _tensors(header: Header) -> dict[str, TensorInfo]:
     tensors = {t.name: t for t in header.tensors}
     if "token_embd.weight" not in tensors:
-        raise not_played("tensor 'token_embd.weight' is missing")
+        raise unsupported("tensor 'token_embd.weight' is missing")
     return tensors
 
 
 def _check_vocabulary(tokens: Any, embedding: TensorInfo) -> None:
     """Every row of the embedding is a token's; the tokens themselves are the text room's to judge."""
     if isinstance(tokens, Sequence) and len(embedding.shape) == 2 and len(tokens) != embedding.shape[1]:
-        raise not_played(f"tokenizer.ggml.tokens has {len(tokens)} tokens, token_embd.weight {embedding.shape[1]} rows")
+        raise unsupported(
+            f"tokenizer.ggml.tokens has {len(tokens)} tokens, token_embd.weight {embedding.shape[1]} rows"
+        )
 
 
-def _shape(keys: _Keys, architecture: str, tensors: Mapping[str, TensorInfo]) -> Plan:
+def _shape(keys: _Keys, architecture: str, tensors: Mapping[str, TensorInfo]) -> ModelConfig:
     heads = keys.count("attention.head_count", most=1024)
     n_embd = keys.count("embedding_length")
     kv_heads = keys.count("attention.head_count_kv", heads, most=1024)
     if not keys.given("attention.key_length") and n_embd % heads:
-        raise not_played(f"{n_embd} values do not divide among {heads} heads")
+        raise unsupported(f"{n_embd} values do not divide among {heads} heads")
     head_size = keys.count("attention.key_length", n_embd // heads)
     if keys.count("attention.value_length", n_embd // heads) != head_size:
-        raise not_played("attention.value_length differs from attention.key_length")
+        raise unsupported("attention.value_length differs from attention.key_length")
     if keys.count("rope.dimension_count", head_size) != head_size:
-        raise not_played("rope.dimension_count differs from the head size")
+        raise unsupported("rope.dimension_count differs from the head size")
     if heads % kv_heads:
-        raise not_played(f"{heads} heads do not share {kv_heads} K/V heads evenly")
+        raise unsupported(f"{heads} heads do not share {kv_heads} K/V heads evenly")
     if head_size % 8 or head_size > MAX_HEAD_SIZE:
-        raise not_played(f"the head size is {head_size}, not a multiple of 8 up to {MAX_HEAD_SIZE}")
+        raise unsupported(f"the head size is {head_size}, not a multiple of 8 up to {MAX_HEAD_SIZE}")
     embedding = tensors["token_embd.weight"]
     if len(embedding.shape) != 2 or embedding.shape[0] != n_embd:
-        raise not_played(f"tensor 'token_embd.weight' has shape {list(embedding.shape)}")
+        raise unsupported(f"tensor 'token_embd.weight' has shape {list(embedding.shape)}")
     context = keys.count("context_length", most=1 << 31)
-    return Plan(
+    return ModelConfig(
         architecture=architecture,
         weight_type=_weight_type(tensors),
         n_layer=keys.count("block_count", most=1024),
@@ -195,12 +197,12 @@ def _rope(keys: _Keys, architecture: str, context: int) -> Rope:
     if scaling == "none" or (scaling == "linear" and factor in (None, 1.0)):
         factor = None
     elif scaling != "yarn":
-        raise not_played(f"{architecture}.rope.scaling.type is {shown_value(scaling)}")
+        raise unsupported(f"{architecture}.rope.scaling.type is {shown_value(scaling)}")
     elif factor is None:
         factor = 1.0
     base = keys.number("rope.freq_base", 10000.0)
     if base < 1:
-        raise not_played(f"{architecture}.rope.freq_base is {base}, below 1")
+        raise unsupported(f"{architecture}.rope.freq_base is {base}, below 1")
     return Rope(
         base=base,
         neox=architecture == "qwen3",
@@ -216,10 +218,10 @@ def _weight_type(tensors: Mapping[str, TensorInfo]) -> int:
         return next(iter(types))
     # The embedding may be of a type of its own; name what the bulk of the weights is, and what else there is.
     names = sorted(BLOCK_TYPES[t].name if t in BLOCK_TYPES else f"type {t}" for t in types)
-    raise not_played(f"weights are {' and '.join(names)}")
+    raise unsupported(f"weights are {' and '.join(names)}")
 
 
-def expected_tensors(shape: Plan) -> dict[str, tuple[int, ...]]:
+def expected_tensors(shape: ModelConfig) -> dict[str, tuple[int, ...]]:
     """Every tensor a file of this plan holds, with its shape (row length first)."""
     d, head = shape.n_embd, shape.head_size
     expected: dict[str, tuple[int, ...]] = {"token_embd.weight": (d, shape.n_vocab), "output_norm.weight": (d,)}
@@ -243,17 +245,17 @@ def expected_tensors(shape: Plan) -> dict[str, tuple[int, ...]]:
     return expected
 
 
-def _check_tensors(shape: Plan, header: Header) -> None:
+def _check_tensors(shape: ModelConfig, header: Header) -> None:
     expected = expected_tensors(shape)
     for tensor in header.tensors:
         extents = expected.pop(tensor.name, None)
         if extents is None:
-            raise not_played(f"tensor {shown(tensor.name)} is not part of the {shape.architecture} graph")
+            raise unsupported(f"tensor {shown(tensor.name)} is not part of the {shape.architecture} graph")
         if tensor.shape != extents:
-            raise not_played(f"tensor {shown(tensor.name)} has shape {list(tensor.shape)}, not {list(extents)}")
+            raise unsupported(f"tensor {shown(tensor.name)} has shape {list(tensor.shape)}, not {list(extents)}")
         if len(extents) == 1 and tensor.type.id != F32:
-            raise not_played(f"tensor {shown(tensor.name)} is {tensor.type.name}, not F32")
+            raise unsupported(f"tensor {shown(tensor.name)} is {tensor.type.name}, not F32")
         if len(extents) == 2 and extents[0] % tensor.type.weights:
-            raise not_played(f"tensor {shown(tensor.name)} has rows of {extents[0]} weights, not whole blocks")
+            raise unsupported(f"tensor {shown(tensor.name)} has rows of {extents[0]} weights, not whole blocks")
     if expected:
-        raise not_played(f"tensor {next(iter(expected))!r} is missing")
+        raise unsupported(f"tensor {next(iter(expected))!r} is missing")

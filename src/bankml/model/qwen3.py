@@ -1,16 +1,16 @@
 """Qwen3: every head of Q and K is normed by itself, then turns by its position, first half against second."""
 
 from bankml import _native
-from bankml.model.decoder import Buffers, Layer
-from bankml.model.plan import Plan
+from bankml.model.decoder import Buffers, DecoderLayer
+from bankml.model.plan import ModelConfig
 
 
 class Qwen3:
-    def __init__(self, plan: Plan, pool: _native.Pool) -> None:
+    def __init__(self, plan: ModelConfig, pool: _native.Pool) -> None:
         self._plan = plan
         self._pool = pool
 
-    def place(self, layer: Layer, b: Buffers) -> None:
+    def place(self, layer: DecoderLayer, b: Buffers) -> None:
         heads, kv_heads, head_size = self._plan.heads, self._plan.kv_heads, self._plan.head_size
         eps = self._plan.rms_eps
         assert layer.q_norm is not None and layer.k_norm is not None  # the plan asks for both

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 from bankml import _native
 from bankml.errors import BankmlError, RequestError
-from bankml.sampling.lexicon import Lexicon
+from bankml.sampling.lexicon import SamplerVocabulary
 from bankml.sampling.logprobs import TokenProbs, chain_probs, token_probs
 from bankml.sampling.parameters import RANDOM_SEED, SamplingParams, as_fields
 
 
-class Sampler:
+class SamplerChain:
     """Draws tokens from logits. Serves one generation, on one thread at a time.
 
     Every token of the prompt is accepted before the first draw, and every drawn token after it.
@@ -23,7 +23,7 @@ class Sampler:
     which what it forbids is -inf: a second draw from the same generators.
     """
 
-    def __init__(self, params: SamplingParams, lexicon: Lexicon) -> None:
+    def __init__(self, params: SamplingParams, lexicon: SamplerVocabulary) -> None:
         self.params = params
         # Not RANDOM_SEED itself, which would not be repeatable.
         self.seed = params.seed if params.seed != RANDOM_SEED else secrets.randbelow(RANDOM_SEED)
@@ -71,7 +71,7 @@ class Sampler:
         return self._chain
 
 
-def _build(params: SamplingParams, lexicon: Lexicon, seed: int) -> _native.SamplerChain:
+def _build(params: SamplingParams, lexicon: SamplerVocabulary, seed: int) -> _native.SamplerChain:
     chain = _native.SamplerChain()
     biases = [*params.logit_bias, *((t, -math.inf) for t in params.suppressed if 0 <= t < lexicon.n_vocab)]
     if biases:
@@ -98,59 +98,59 @@ def _build(params: SamplingParams, lexicon: Lexicon, seed: int) -> _native.Sampl
 # order is forgotten.
 
 
-def _penalties(chain: _native.SamplerChain, p: SamplingParams, _: Lexicon, seed: int) -> None:
+def _penalties(chain: _native.SamplerChain, p: SamplingParams, _: SamplerVocabulary, seed: int) -> None:
     if p.repeat_last_n > 0 and (p.repeat_penalty, p.frequency_penalty, p.presence_penalty) != (1.0, 0.0, 0.0):
         chain.add_penalties(p.repeat_last_n, p.repeat_penalty, p.frequency_penalty, p.presence_penalty)
 
 
-def _dry(chain: _native.SamplerChain, p: SamplingParams, lexicon: Lexicon, seed: int) -> None:
+def _dry(chain: _native.SamplerChain, p: SamplingParams, lexicon: SamplerVocabulary, seed: int) -> None:
     if p.dry_multiplier != 0.0 and p.dry_base >= 1.0 and p.dry_penalty_last_n > 0:
         breakers = lexicon.breakers(p.dry_sequence_breakers)
         chain.add_dry(p.dry_multiplier, p.dry_base, p.dry_allowed_length, p.dry_penalty_last_n, breakers)
 
 
-def _top_n_sigma(chain: _native.SamplerChain, p: SamplingParams, _: Lexicon, seed: int) -> None:
+def _top_n_sigma(chain: _native.SamplerChain, p: SamplingParams, _: SamplerVocabulary, seed: int) -> None:
     if p.top_n_sigma > 0.0:
         chain.add_top_n_sigma(p.top_n_sigma)
 
 
-def _top_k(chain: _native.SamplerChain, p: SamplingParams, _: Lexicon, seed: int) -> None:
+def _top_k(chain: _native.SamplerChain, p: SamplingParams, _: SamplerVocabulary, seed: int) -> None:
     if p.top_k > 0:
         chain.add_top_k(p.top_k)
 
 
-def _typ_p(chain: _native.SamplerChain, p: SamplingParams, _: Lexicon, seed: int) -> None:
+def _typ_p(chain: _native.SamplerChain, p: SamplingParams, _: SamplerVocabulary, seed: int) -> None:
     if p.typical_p < 1.0:
         chain.add_typical_p(p.typical_p, p.min_keep)
 
 
-def _top_p(chain: _native.SamplerChain, p: SamplingParams, _: Lexicon, seed: int) -> None:
+def _top_p(chain: _native.SamplerChain, p: SamplingParams, _: SamplerVocabulary, seed: int) -> None:
     if p.top_p < 1.0:
         chain.add_top_p(p.top_p, p.min_keep)
 
 
-def _min_p(chain: _native.SamplerChain, p: SamplingParams, _: Lexicon, seed: int) -> None:
+def _min_p(chain: _native.SamplerChain, p: SamplingParams, _: SamplerVocabulary, seed: int) -> None:
     if p.min_p > 0.0:
         chain.add_min_p(p.min_p, p.min_keep)
 
 
-def _xtc(chain: _native.SamplerChain, p: SamplingParams, _: Lexicon, seed: int) -> None:
+def _xtc(chain: _native.SamplerChain, p: SamplingParams, _: SamplerVocabulary, seed: int) -> None:
     if p.xtc_probability > 0.0 and p.xtc_threshold <= 0.5:
         chain.add_xtc(p.xtc_probability, p.xtc_threshold, p.min_keep, seed)
 
 
-def _temperature(chain: _native.SamplerChain, p: SamplingParams, _: Lexicon, seed: int) -> None:
+def _temperature(chain: _native.SamplerChain, p: SamplingParams, _: SamplerVocabulary, seed: int) -> None:
     if p.dynatemp_range > 0.0:
         chain.add_dynamic_temperature(p.temperature, p.dynatemp_range, p.dynatemp_exponent)
     elif p.temperature != 1.0:
         chain.add_temperature(p.temperature)
 
 
-def _adaptive_p(chain: _native.SamplerChain, p: SamplingParams, _: Lexicon, seed: int) -> None:
+def _adaptive_p(chain: _native.SamplerChain, p: SamplingParams, _: SamplerVocabulary, seed: int) -> None:
     """Chooses, and so is added last."""
 
 
-_ADD: dict[str, Callable[[_native.SamplerChain, SamplingParams, Lexicon, int], None]] = {
+_ADD: dict[str, Callable[[_native.SamplerChain, SamplingParams, SamplerVocabulary, int], None]] = {
     "penalties": _penalties,
     "dry": _dry,
     "top_n_sigma": _top_n_sigma,

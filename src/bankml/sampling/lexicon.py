@@ -9,7 +9,7 @@ LONGEST_BREAKER = 40  # bytes; a longer one is cut, as llama.cpp cuts it
 LONGEST_TAIL = 20  # tokens
 
 
-class Lexicon:
+class SamplerVocabulary:
     """One model's vocabulary as far as sampling asks, made once for all its requests.
 
     `tokenize(text)` gives token ids with control tokens' texts read as plain text; `texts()` gives the bytes of every

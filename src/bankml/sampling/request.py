@@ -23,7 +23,7 @@ from bankml.sampling.fields import (
     real,
     refuse,
 )
-from bankml.sampling.lexicon import Lexicon
+from bankml.sampling.lexicon import SamplerVocabulary
 from bankml.sampling.parameters import LETTERS, NOT_PLAYED, RANDOM_SEED, SPELLINGS, SamplingParams
 
 MOST_BREAKERS = 256  # each is looked for in every token of the vocabulary
@@ -83,7 +83,7 @@ _FIELDS: dict[str, Read] = {
 
 
 def from_request(
-    body: Mapping[str, Any], defaults: SamplingParams, lexicon: Lexicon, *, chat: bool = True
+    body: Mapping[str, Any], defaults: SamplingParams, lexicon: SamplerVocabulary, *, chat: bool = True
 ) -> SamplingParams:
     """The request's values over `defaults` (model_defaults). A field that is absent or null keeps its default.
 
@@ -143,7 +143,7 @@ def _breakers(body: Mapping[str, Any]) -> tuple[str, ...] | None:
     return tuple(value)
 
 
-def _logit_bias(body: Mapping[str, Any], lexicon: Lexicon) -> tuple[tuple[int, float], ...] | None:
+def _logit_bias(body: Mapping[str, Any], lexicon: SamplerVocabulary) -> tuple[tuple[int, float], ...] | None:
     """`[[token, bias], …]` or `{token: bias}`: the token an id or a text, which biases each of its tokens."""
     value = body.get("logit_bias")
     if value is None:
@@ -177,7 +177,7 @@ def _bias(value: object, where: str) -> float:
         refuse("logit_bias", f"the bias of {where} must fit a 32-bit float")
 
 
-def _tokens_of(token: object, where: str, lexicon: Lexicon) -> list[int]:
+def _tokens_of(token: object, where: str, lexicon: SamplerVocabulary) -> list[int]:
     if isinstance(token, str):
         if not token:
             refuse("logit_bias", f"the token of {where} is an empty text")

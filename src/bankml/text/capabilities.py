@@ -9,7 +9,7 @@ from jinja2 import nodes
 
 from bankml.text.jinja.budget import TemplateError, probe_budget
 from bankml.text.jinja.interpreter import Interpreter
-from bankml.text.jinja.usage import Usage, probe
+from bankml.text.jinja.usage import ValueUsage, probe
 from bankml.text.jinja.values import Value, from_json
 
 _MARK = "STRING_MARKER"
@@ -49,7 +49,7 @@ class _Outcome:
     rendered: bool
     text: bytes
     watched: list[Value]
-    usage: Usage
+    usage: ValueUsage
 
 
 def capabilities(tree: nodes.Template) -> Capabilities:
@@ -64,7 +64,7 @@ def _try(
     *paths: Path,
     tools: Sequence[Mapping[str, Any]] = (),
 ) -> _Outcome:
-    usage = Usage()
+    usage = ValueUsage()
     given = {"messages": probe(from_json(list(messages))), "tools": probe(from_json(list(tools)))}
     watched = [_at(given["messages"], path) for path in paths]
     variables = {**given, "bos_token": b"", "eos_token": b"", "add_generation_prompt": True}

@@ -9,7 +9,7 @@ from typing import Any
 
 from bankml.errors import RequestError
 from bankml.text.capabilities import Capabilities, capabilities
-from bankml.text.jinja.budget import Budget, TemplateError, probe_budget, told
+from bankml.text.jinja.budget import RenderBudget, TemplateError, probe_budget, shortened
 from bankml.text.jinja.interpreter import Interpreter
 from bankml.text.jinja.reader import read
 from bankml.text.jinja.values import Value, from_json
@@ -23,7 +23,7 @@ _LONGEST_PROBE = 64 << 10
 
 
 @dataclass(frozen=True)
-class Prompt:
+class RenderedPrompt:
     """`text` is what the model continues. `prefill` is the beginning of the answer that the conversation brought
     along: it ends `text`, and the answer's text starts with it."""
 
@@ -50,19 +50,19 @@ class ChatTemplate:
         """What the template writes around an assistant's reasoning, found by rendering probes at the first use."""
         return reasoning_marks(self.source, self._probe, self.capabilities.tool_calls)
 
-    def prompt(self, conversation: Conversation, now: float | None = None) -> Prompt:
+    def prompt(self, conversation: Conversation, now: float | None = None) -> RenderedPrompt:
         """The prompt of `conversation`; `now` is the time the template sees, in seconds since the epoch.
 
         A conversation whose last message is continued is rendered without it, and the answer's beginning is put after
         that. Raises RequestError where the template refuses the messages, or would take too long or write too much.
         """
         if not conversation.continues:
-            return Prompt(self._shown(conversation, conversation.add_generation_prompt, now))
+            return RenderedPrompt(self._shown(conversation, conversation.add_generation_prompt, now))
         text = self._shown(conversation, False, now)
         if is_empty(conversation.messages[-1]):
-            return Prompt(text)
+            return RenderedPrompt(text)
         opening, prefill = self._continued(conversation, now)
-        return Prompt(text + opening + prefill, prefill)
+        return RenderedPrompt(text + opening + prefill, prefill)
 
     def opening(self, conversation: Conversation, now: float | None = None) -> str:
         """What stands between the messages and the answer's first new token: `generation_prompt`, or the beginning of
@@ -117,7 +117,7 @@ class ChatTemplate:
         try:
             return self._run(messages, add_generation_prompt, named | dict(variables or {}), now)
         except TemplateError as error:
-            raise RequestError(f"the chat template cannot render these messages: {told(str(error))}") from None
+            raise RequestError(f"the chat template cannot render these messages: {shortened(str(error))}") from None
 
     def _probe(
         self,
@@ -142,7 +142,7 @@ class ChatTemplate:
         add_generation_prompt: bool,
         variables: Mapping[str, Any],
         now: float,
-        budget: Budget | None = None,
+        budget: RenderBudget | None = None,
     ) -> str:
         given = from_json({"messages": list(messages), **self._tokens, **variables})
         scope = {name.decode(): value for name, value in given.items()}
@@ -164,9 +164,9 @@ def _apply_options(scope: dict[str, Value]) -> None:
         scope["reasoning_strength"] = effort
 
 
-def _budget_of(given: Value) -> Budget:
+def _budget_of(given: Value) -> RenderBudget:
     n_values, n_bytes = _size(given)
-    return Budget(_STEPS + _STEPS_A_VALUE * n_values, _BYTES + _BYTES_A_BYTE * n_bytes)
+    return RenderBudget(_STEPS + _STEPS_A_VALUE * n_values, _BYTES + _BYTES_A_BYTE * n_bytes)
 
 
 def _size(value: Value) -> tuple[int, int]:

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 from bankml.engine.queue import Cancelled
 from bankml.errors import EngineFailed
-from bankml.upstream.engine_answer import AnswerReader, EngineHead, broken
 from bankml.http.limits import Limits
+from bankml.upstream.engine_answer import AnswerReader, EngineHead, broken
 
 _POLL = 0.1
 _TIMEVAL = struct.Struct("ll")
@@ -44,7 +44,7 @@ class Patience:
 
 
 @dataclass(frozen=True)
-class Whole:
+class EngineResponse:
     """A whole answer."""
 
     head: EngineHead
@@ -72,10 +72,10 @@ class EngineConnection:
         self.open = False
         self._socket.close()
 
-    def whole(self, method: str, target: str, body: bytes | None, patience: Patience) -> Whole:
+    def whole(self, method: str, target: str, body: bytes | None, patience: Patience) -> EngineResponse:
         """Asks and reads the whole answer. Raises EngineFailed, ConnectionLost or Cancelled; it is closed then."""
         answer = self.ask(method, target, body, patience)
-        return Whole(answer.head, answer.whole())
+        return EngineResponse(answer.head, answer.whole())
 
     def ask(self, method: str, target: str, body: bytes | None, patience: Patience) -> "EngineAnswer":
         """Asks and reads the answer's head. `target` is one that has come as a request's. Raises as `whole`."""

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from bankml.errors import EngineFailed, RequestError
 from bankml.http import rules
-from bankml.http.head import Head, HeadMeter
+from bankml.http.head import HeadReader, MessageHead
 from bankml.http.limits import Limits
 
 _CHUNK_SIZE = re.compile(rb"([0-9A-Fa-f]{1,16})[ \t]*(?:;[\t\x20-\x7e]*)?")
@@ -53,7 +53,7 @@ class AnswerReader:
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._meter = HeadMeter(limits, first_line="status line")
+        self._meter = HeadReader(limits, first_line="status line")
         self._framing: Framing | None = None
         self.head: EngineHead | None = None
         self.begun = False
@@ -108,7 +108,7 @@ class AnswerReader:
         self.head = EngineHead(status, content_type.decode("ascii"), keeps_open)
         return framing
 
-    def _framing_of(self, status: int, head: Head) -> Framing:
+    def _framing_of(self, status: int, head: MessageHead) -> Framing:
         lengths, codings = head.values(b"content-length"), head.values(b"transfer-encoding")
         if status in _BODILESS:
             return Sized(0)

@@ -16,21 +16,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from bankml.api import status
-from bankml.api.answering import CLIENT_LEFT, gone
-from bankml.http.exchange import EVENT_STREAM, JSON, Headers, LogLine, Reply, Request
-from bankml.http.json_out import event, written
-from bankml.http.error_bodies import error_object
+from bankml.api.answering import CLIENT_LEFT, reply_unavailable
 from bankml.api.routes import Started
 from bankml.engine.queue import Cancelled
 from bankml.errors import BankmlError, EngineFailed, MethodNotAllowed, NotFound
+from bankml.http.error_bodies import error_object
+from bankml.http.exchange import EVENT_STREAM, JSON, Headers, Reply, Request, RequestOutcome
+from bankml.http.json_out import json_bytes, sse_event
 from bankml.http.relay import Relay
 from bankml.http.reply import WireReply
 from bankml.http.rules import error_body
-from bankml.upstream.transcript import EventStream, Transcript, with_receipt
-from bankml.upstream.client import EngineAnswer, Patience, Whole
-from bankml.upstream.vouch import Declined, Vouch, Vouched
-from bankml.measure.prometheus import State
+from bankml.measure.prometheus import ServerState
 from bankml.receipt.receipt import Tally
+from bankml.upstream.client import EngineAnswer, EngineResponse, Patience
+from bankml.upstream.transcript import EventStream, Transcript, with_receipt
+from bankml.upstream.vouch import EngineErrorResponse, EngineVerifier, VerifiedConnection
 
 log = logging.getLogger("bankml.http")
 
@@ -70,24 +70,24 @@ class _Events:
 class Proxy:
     """Answers requests with what the engine that `vouch` checks answers; any number of threads may call it."""
 
-    def __init__(self, vouch: Vouch) -> None:
+    def __init__(self, vouch: EngineVerifier) -> None:
         self._vouch = vouch
         looks = dict.fromkeys(("/health", "/v1/health", "/props", "/models", "/v1/models"), ("GET", self._look))
         chats = dict.fromkeys(("/chat/completions", "/v1/chat/completions"), ("POST", self._chat))
-        self._routes: Mapping[str, tuple[str, Callable[[Request, Outgoing], LogLine]]] = {
+        self._routes: Mapping[str, tuple[str, Callable[[Request, Outgoing], RequestOutcome]]] = {
             "/bankml": ("GET", self._bankml),
             **looks,
             **chats,
         }
 
-    def answer(self, request: Request, reply: Reply) -> LogLine:
+    def answer(self, request: Request, reply: Reply) -> RequestOutcome:
         """Answers `request` through `reply`. Whatever goes wrong becomes an answer, or an event once one has begun."""
         outgoing = Outgoing(reply)
         try:
             return self._route(request)(request, outgoing)
         except Cancelled:
             return self._leave(outgoing)
-        except Declined as error:
+        except EngineErrorResponse as error:
             return _pass_on(error.answer, outgoing)
         except BankmlError as error:
             return self._refuse(error, request, outgoing)
@@ -100,13 +100,13 @@ class Proxy:
         """The path of the table above that `request` asks for."""
         return request.path if request.path in self._routes else None
 
-    def state(self) -> State:
+    def state(self) -> ServerState:
         """What is true of it at this moment, for its metrics; of the engine only that it is one."""
-        return State(status.BEHIND)
+        return ServerState(status.BEHIND)
 
     # ---- what is answered
 
-    def _route(self, request: Request) -> Callable[[Request, Outgoing], LogLine]:
+    def _route(self, request: Request) -> Callable[[Request, Outgoing], RequestOutcome]:
         if request.path not in self._routes:
             raise NotFound("there is nothing at this path; GET /bankml says what this server is")
         method, handler = self._routes[request.path]
@@ -114,11 +114,11 @@ class Proxy:
             raise MethodNotAllowed(f"{request.path} answers {method} only")
         return handler
 
-    def _bankml(self, request: Request, reply: Outgoing) -> LogLine:
-        reply.whole(200, written(status.in_front_of(self._vouch.verified, self._vouch.upstream.shown)))
-        return LogLine(200)
+    def _bankml(self, request: Request, reply: Outgoing) -> RequestOutcome:
+        reply.whole(200, json_bytes(status.in_front_of(self._vouch.verified, self._vouch.upstream.shown)))
+        return RequestOutcome(200)
 
-    def _look(self, request: Request, reply: Outgoing) -> LogLine:
+    def _look(self, request: Request, reply: Outgoing) -> RequestOutcome:
         vouched = self._vouch.connection(reply.cancelled)
         answer = vouched.props
         if request.path != "/props":
@@ -126,7 +126,7 @@ class Proxy:
         self._vouch.upstream.give_back(vouched.connection)
         return _pass_on(answer, reply)
 
-    def _chat(self, request: Request, reply: Outgoing) -> LogLine:
+    def _chat(self, request: Request, reply: Outgoing) -> RequestOutcome:
         vouched = self._vouch.connection(reply.cancelled)
         answer = vouched.connection.ask("POST", _target(request), request.body, Patience(reply.cancelled))
         try:
@@ -135,9 +135,11 @@ class Proxy:
             answer.settle()
             self._vouch.upstream.give_back(vouched.connection)
 
-    def _chat_answer(self, request: Request, vouched: Vouched, answer: EngineAnswer, reply: Outgoing) -> LogLine:
+    def _chat_answer(
+        self, request: Request, vouched: VerifiedConnection, answer: EngineAnswer, reply: Outgoing
+    ) -> RequestOutcome:
         if answer.head.status != 200:
-            return _pass_on(Whole(answer.head, answer.whole()), reply)
+            return _pass_on(EngineResponse(answer.head, answer.whole()), reply)
         tally = Tally(vouched.provenance, request.body, request.arrived)
         transcript = Transcript(tally)
         if answer.head.media_type == EVENT_STREAM:
@@ -150,7 +152,7 @@ class Proxy:
             raise EngineFailed("llama-server's answer is neither JSON nor a stream of events")
         counts = transcript.counts
         note = "the engine failed" if failed else transcript.finish
-        return LogLine(200, counts.prompt, counts.cached, counts.completion, note, ttft_ms=tally.ttft_ms)
+        return RequestOutcome(200, counts.prompt, counts.cached, counts.completion, note, ttft_ms=tally.ttft_ms)
 
     def _stream(self, answer: EngineAnswer, stream: EventStream, reply: Outgoing) -> bool:
         """Passes the events on. Whether the engine said in one of them that it failed."""
@@ -167,36 +169,36 @@ class Proxy:
 
     # ---- what is not
 
-    def _leave(self, reply: Outgoing) -> LogLine:
+    def _leave(self, reply: Outgoing) -> RequestOutcome:
         """The client left (and reads nothing) or the server is stopping. A stream that has begun breaks off."""
         if not reply.started:
-            gone(reply)
-        return LogLine(CLIENT_LEFT, note="cancelled")
+            reply_unavailable(reply)
+        return RequestOutcome(CLIENT_LEFT, note="cancelled")
 
-    def _refuse(self, error: BankmlError, request: Request, reply: Outgoing) -> LogLine:
+    def _refuse(self, error: BankmlError, request: Request, reply: Outgoing) -> RequestOutcome:
         if reply.started:
-            reply.write(event(error_object(error)))
+            reply.write(sse_event(error_object(error)))
             reply.finish()
-            return LogLine(200, note=f"broken off: {error.kind}")
+            return RequestOutcome(200, note=f"broken off: {error.kind}")
         headers: Headers = ()
         if isinstance(error, MethodNotAllowed):
             method = self._routes[request.path][0]
             headers = (("Allow", "GET, HEAD" if method == "GET" else method),)
         reply.whole(error.status, error_body(error, request.path, request.address), JSON, headers)
-        return LogLine(error.status, note=error.kind)
+        return RequestOutcome(error.status, note=error.kind)
 
 
 def _target(request: Request) -> str:
     return f"{request.path}?{request.query}" if request.query else request.path
 
 
-def _pass_on(answer: Whole, reply: Reply) -> LogLine:
+def _pass_on(answer: EngineResponse, reply: Reply) -> RequestOutcome:
     """An answer as the engine gave it. What is neither 200 nor an error is none that it gives."""
     code = answer.head.status
     if code != 200 and not 400 <= code <= 599:
         raise EngineFailed(f"llama-server answered with status {code}")
     reply.whole(code, answer.body, answer.head.content_type or JSON)
-    return LogLine(code, note="" if code == 200 else "the engine's answer")
+    return RequestOutcome(code, note="" if code == 200 else "the engine's answer")
 
 
 def _write(reply: Started, data: bytes) -> None:

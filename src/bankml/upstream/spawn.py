@@ -38,7 +38,7 @@ _ENVIRONMENT_OF_THE_ENGINE = ("LLAMA_ARG_", "LLAMA_API_KEY")  # would add to the
 
 
 @dataclass(frozen=True)
-class Spawning:
+class SpawnOptions:
     """How llama-server is started: `program` as for execvp, `model` the canonical path, `slot_dir` an existing folder.
 
     `log` is the file its output is added to.
@@ -127,7 +127,7 @@ def _signal_name(number: int) -> str:
 
 
 @contextlib.contextmanager
-def spawned(spawning: Spawning, ended: Callable[[str], object]) -> Iterator[Child]:
+def spawned(spawning: SpawnOptions, ended: Callable[[str], object]) -> Iterator[Child]:
     """llama-server, running for the `with` block. Call it from the main thread.
 
     Raises UsageError when the program cannot be started, FileProblem when the log cannot be written.
@@ -147,7 +147,7 @@ def spawned(spawning: Spawning, ended: Callable[[str], object]) -> Iterator[Chil
             child.stop()
 
 
-def _start(spawning: Spawning, stack: contextlib.ExitStack) -> "subprocess.Popen[bytes]":
+def _start(spawning: SpawnOptions, stack: contextlib.ExitStack) -> "subprocess.Popen[bytes]":
     program = shutil.which(spawning.program)
     if program is None:
         raise UsageError(f"--spawn {spawning.program}: there is no such program, or it may not be run")

@@ -10,10 +10,10 @@ import re
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from bankml.http.json_out import event, written
-from bankml.upstream.engine_answer import broken
+from bankml.http.json_out import json_bytes, sse_event
 from bankml.receipt.check import RECEIPT_KEY, probabilities, texts
 from bankml.receipt.receipt import Tally
+from bankml.upstream.engine_answer import broken
 
 _WHITE = b" \t\r\n"
 _EVENT_END = re.compile(rb"\n\r?\n")
@@ -21,7 +21,7 @@ _DONE = re.compile(rb"\[DONE\]")
 
 
 @dataclass(frozen=True)
-class Counts:
+class ReportedUsage:
     """Tokens as the engine counted them; None what it did not say."""
 
     prompt: int | None = None
@@ -94,13 +94,13 @@ class Transcript:
         self._timings = _mapping(found.get("timings")) or self._timings
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> ReportedUsage:
         """OpenAI's `usage`, or llama-server's `timings`, which it sends in a stream without being asked."""
         prompt, completion = (_count(self._usage.get(f"{name}_tokens")) for name in ("prompt", "completion"))
         fresh, cached, made = (_count(self._timings.get(f"{name}_n")) for name in ("prompt", "cache", "predicted"))
         if prompt is None and fresh is not None and cached is not None:
             prompt = fresh + cached
-        return Counts(prompt, cached, made if completion is None else completion)
+        return ReportedUsage(prompt, cached, made if completion is None else completion)
 
     def receipt(self) -> dict[str, object]:
         counts = self.counts
@@ -122,7 +122,7 @@ def with_receipt(body: bytes, transcript: Transcript) -> bytes:
         raise broken("it has no choices")
     # JSON's white space can only surround the object, so its last other byte is the brace that ends it.
     end = len(body.rstrip(_WHITE)) - 1
-    return body[:end] + b',"%s":%s' % (RECEIPT_KEY.encode(), written(transcript.receipt())) + body[end:]
+    return body[:end] + b',"%s":%s' % (RECEIPT_KEY.encode(), json_bytes(transcript.receipt())) + body[end:]
 
 
 class EventStream:
@@ -200,7 +200,7 @@ class EventStream:
             return self._done
         if not self._transcript.choices_seen:
             raise broken("the stream has no choices")
-        return event({RECEIPT_KEY: self._transcript.receipt()}) + self._done
+        return sse_event({RECEIPT_KEY: self._transcript.receipt()}) + self._done
 
     def _read(self, one: bytes) -> None:
         data = _data(one)

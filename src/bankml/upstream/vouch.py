@@ -13,35 +13,35 @@ from typing import Any
 
 from bankml.errors import EngineFailed, ModelChanged, Refused
 from bankml.gate.verify import Verified
+from bankml.receipt.receipt import Provenance
+from bankml.upstream.client import ConnectionLost, EngineConnection, EngineResponse, Patience, Upstream
 from bankml.upstream.engine_answer import broken
 from bankml.upstream.transcript import engine_object
-from bankml.upstream.client import ConnectionLost, EngineConnection, Patience, Upstream, Whole
-from bankml.receipt.receipt import Provenance
 
 _HEALTH_POLL = 0.05  # seconds between looks at an engine that is not ready
 
 
-class Declined(Exception):
+class EngineErrorResponse(Exception):
     """The engine answered with an error, which is passed on as it is."""
 
-    def __init__(self, answer: Whole) -> None:
+    def __init__(self, answer: EngineResponse) -> None:
         super().__init__(answer.head.status)
         self.answer = answer
 
 
 @dataclass(frozen=True)
-class Vouched:
+class VerifiedConnection:
     """An open connection to the engine that has just said, over it or the one before, that it serves the file.
 
     `props` is what it said.
     """
 
     connection: EngineConnection
-    props: Whole
+    props: EngineResponse
     provenance: Provenance
 
 
-class Vouch:
+class EngineVerifier:
     """`alive` raises EngineFailed when the engine is known to have ended."""
 
     def __init__(self, verified: Verified, upstream: Upstream, alive: Callable[[], None]) -> None:
@@ -50,17 +50,17 @@ class Vouch:
         self._alive = alive
         self._last: tuple[bytes, Provenance] | None = None
 
-    def connection(self, cancelled: Callable[[], bool]) -> Vouched:
+    def connection(self, cancelled: Callable[[], bool]) -> VerifiedConnection:
         """A connection to ask over. Whoever takes it gives it back to `upstream` or closes it.
 
-        Raises ModelChanged (503), EngineFailed (502), Declined, Cancelled.
+        Raises ModelChanged (503), EngineFailed (502), EngineErrorResponse, Cancelled.
         """
         self.verified.check_unchanged()
         self._alive()
         connection, props = self._props(self.patience(cancelled))
         try:
             provenance = self._provenance(props)
-            return Vouched(connection if connection.open else self.upstream.connect(), props, provenance)
+            return VerifiedConnection(connection if connection.open else self.upstream.connect(), props, provenance)
         except BaseException:
             connection.close()
             raise
@@ -69,7 +69,7 @@ class Vouch:
         """For answers that take no generation."""
         return Patience(cancelled, time.monotonic() + self.upstream.limits.engine_answer)
 
-    def _props(self, patience: Patience) -> tuple[EngineConnection, Whole]:
+    def _props(self, patience: Patience) -> tuple[EngineConnection, EngineResponse]:
         connection = self.upstream.take()
         try:
             return connection, connection.whole("GET", "/props", None, patience)
@@ -79,9 +79,9 @@ class Vouch:
         connection = self.upstream.connect()
         return connection, connection.whole("GET", "/props", None, patience)
 
-    def _provenance(self, props: Whole) -> Provenance:
+    def _provenance(self, props: EngineResponse) -> Provenance:
         if props.head.status != 200:
-            raise Declined(props)
+            raise EngineErrorResponse(props)
         if self._last is None or self._last[0] != props.body:
             self._last = props.body, self._judge(engine_object(props.body))
         return self._last[1]
@@ -118,11 +118,11 @@ def wait_until_healthy(upstream: Upstream, seconds: float, alive: Callable[[], N
         time.sleep(_HEALTH_POLL)
 
 
-def require_same_file(vouch: Vouch) -> Provenance:
+def require_same_file(vouch: EngineVerifier) -> Provenance:
     """The first check, before anything is served. Raises Refused where the engine serves another file or tells none."""
     try:
         vouched = vouch.connection(lambda: False)
-    except Declined as error:
+    except EngineErrorResponse as error:
         raise Refused(
             f"llama-server at {vouch.upstream.shown} answers /props with {error.answer.head.status}"
         ) from None

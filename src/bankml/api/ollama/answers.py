@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from bankml.api.answering import Generation, Prepared, Writer, answer
+from bankml.api.answering import Generation, PreparedGeneration, Writer, answer
 from bankml.api.chat import body_generation
 from bankml.api.chat_request import chat_request
 from bankml.api.ending import stop_word_tokens
-from bankml.http.exchange import LogLine, Reply, Request
 from bankml.api.fitting import Fitted, fitted, limited
-from bankml.http.json_out import written
 from bankml.api.logprobs import Logprobs
 from bankml.api.ollama.chat_request import read_chat
 from bankml.api.ollama.durations import FOREVER
@@ -21,6 +19,8 @@ from bankml.api.ollama.request import Asked
 from bankml.api.ollama.writers import Carry, Head, StreamWriter, WholeWriter, entry_with, message, response
 from bankml.engine.completion import Job
 from bankml.errors import RequestError
+from bankml.http.exchange import Reply, Request, RequestOutcome
+from bankml.http.json_out import json_bytes
 from bankml.library.layer import context_of, with_layer, with_parameters
 from bankml.library.reference import Reference
 from bankml.library.residency import FOR_GOOD, Library
@@ -51,7 +51,7 @@ Prompted = Callable[[Resident], Fitted]
 """What a request asks a model for. Raises RequestError for everything that can be wrong with it."""
 
 
-def chat(library: Library, request: Request, reply: Reply, keep_alive: float) -> LogLine:
+def chat(library: Library, request: Request, reply: Reply, keep_alive: float) -> RequestOutcome:
     """Answers one conversation; without messages the model is loaded, or unloaded where it is not to be kept.
 
     `keep_alive` is how long a model stays whose request does not say, in seconds (durations.FOREVER: for good).
@@ -67,7 +67,7 @@ def chat(library: Library, request: Request, reply: Reply, keep_alive: float) ->
     return _answer(library, call, prompted, reply)
 
 
-def generate(library: Library, request: Request, reply: Reply, keep_alive: float) -> LogLine:
+def generate(library: Library, request: Request, reply: Reply, keep_alive: float) -> RequestOutcome:
     """Answers one prompt: a conversation of one message, or with `raw` the prompt itself. An empty one as in `chat`."""
     asked = read_generate(request.body)
     call = _call(library, request, asked.asked, response, keep_alive)
@@ -114,13 +114,15 @@ def _raw(call: Call, asked: Generate, resident: Resident) -> Generation:
     return limited(Generation(job, resident.sampler(body), pieces), min(call.n_ctx, resident.n_ctx))
 
 
-def _answer(library: Library, call: Call, prompted: Prompted, reply: Reply) -> LogLine:
-    def prepare(resident: Resident, loading: float) -> Prepared:
+def _answer(library: Library, call: Call, prompted: Prompted, reply: Reply) -> RequestOutcome:
+    def prepare(resident: Resident, loading: float) -> PreparedGeneration:
         found = prompted(resident)
         tally = Tally(resident.provenance, call.request.body, call.request.arrived)
         logprobs = Logprobs(resident.tokens.piece, tally, entry_with(call.asked.logprobs or 0))
         head = call.head(loading, found.left_out)
-        return Prepared(found.generation, tally, _writer(call, head, found.generation, resident, logprobs, reply))
+        return PreparedGeneration(
+            found.generation, tally, _writer(call, head, found.generation, resident, logprobs, reply)
+        )
 
     return answer(library, call.reference, prepare, reply, call.keep)
 
@@ -134,7 +136,7 @@ def _writer(
     return WholeWriter(head, reply, logprobs, lambda last: stop_word_tokens(last, pieces, resident.tokens))
 
 
-def _load(library: Library, call: Call, reply: Reply) -> LogLine:
+def _load(library: Library, call: Call, reply: Reply) -> RequestOutcome:
     """Has the model made resident, or lets go of it; answers with one object, streamed or not, as Ollama does."""
     with library.turn(reply.cancelled):
         began = time.monotonic()
@@ -147,5 +149,5 @@ def _load(library: Library, call: Call, reply: Reply) -> LogLine:
             library.keep(call.keep)
             reason = "load"
         loading = time.monotonic() - began
-    reply.whole(200, written(call.head(loading).done(reason)))
-    return LogLine(200, note=reason)
+    reply.whole(200, json_bytes(call.head(loading).done(reason)))
+    return RequestOutcome(200, note=reason)

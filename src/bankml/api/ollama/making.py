@@ -5,11 +5,11 @@ from typing import Any
 
 from bankml.api import fields
 from bankml.api.chat_request import Unplayed, refuse_unplayed
-from bankml.http.exchange import NDJSON, LogLine, Reply, Request
 from bankml.api.json_in import read_object
-from bankml.http.json_out import line, written
 from bankml.api.ollama.request import model_name
 from bankml.errors import RequestError
+from bankml.http.exchange import NDJSON, Reply, Request, RequestOutcome
+from bankml.http.json_out import json_bytes, ndjson_line
 from bankml.library.derived import copy as copy_model
 from bankml.library.derived import create as create_model
 from bankml.library.derived import delete as delete_model
@@ -35,7 +35,7 @@ CREATE_UNPLAYED: Unplayed = {
 MODELFILE_FIELDS = ("from", "system", "template", "parameters", "messages", "license", "requires")
 
 
-def create(registry: Registry, request: Request, reply: Reply) -> LogLine:
+def create(registry: Registry, request: Request, reply: Reply) -> RequestOutcome:
     """Makes a derived model of the fields of a request, or of its `modelfile`, and tells the steps as Ollama does."""
     body = read_object(request.body)
     refuse_unplayed(body, CREATE_UNPLAYED)
@@ -45,17 +45,17 @@ def create(registry: Registry, request: Request, reply: Reply) -> LogLine:
     made = create_model(registry, name, wanted)
     statuses = (f"using base {made.base.file} sha256:{made.base.sha256}", f"writing layer sha256:{made.digest}")
     _tell(reply, [*statuses, "writing manifest", "success"], streamed)
-    return LogLine(200)
+    return RequestOutcome(200)
 
 
-def copy(registry: Registry, request: Request, reply: Reply) -> LogLine:
+def copy(registry: Registry, request: Request, reply: Reply) -> RequestOutcome:
     body = read_object(request.body)
     source, destination = (_required(body, name) for name in ("source", "destination"))
     copy_model(registry, source, destination)
     return _success(reply)
 
 
-def delete(registry: Registry, request: Request, reply: Reply) -> LogLine:
+def delete(registry: Registry, request: Request, reply: Reply) -> RequestOutcome:
     delete_model(registry, model_name(read_object(request.body), "name"))
     return _success(reply)
 
@@ -78,14 +78,14 @@ def _required(body: Mapping[str, Any], name: str) -> str:
 def _tell(reply: Reply, statuses: list[str], streamed: bool) -> None:
     """The steps as lines of JSON, or the last of them alone."""
     if not streamed:
-        reply.whole(200, written({"status": statuses[-1]}))
+        reply.whole(200, json_bytes({"status": statuses[-1]}))
         return
     reply.start(200, NDJSON)
     for status in statuses:
-        reply.write(line({"status": status}))
+        reply.write(ndjson_line({"status": status}))
     reply.finish()
 
 
-def _success(reply: Reply) -> LogLine:
-    reply.whole(200, written({"status": "success"}))
-    return LogLine(200)
+def _success(reply: Reply) -> RequestOutcome:
+    reply.whole(200, json_bytes({"status": "success"}))
+    return RequestOutcome(200)

@@ -15,10 +15,10 @@ from bankml.api.ollama.request import model_name
 from bankml.errors import BankmlError
 from bankml.gate.guard import guard, require_model
 from bankml.gguf.header import Header
-from bankml.library.facts import Facts, facts_of, missing, written_at
+from bankml.library.facts import FileFacts, facts_of, missing, written_at
 from bankml.library.modelfile import Modelfile, can_be_spelled, write_modelfile
 from bankml.library.played import TEMPLATE_KEY
-from bankml.library.reference import Layer, Reference, Source
+from bankml.library.reference import ModelLayer, PinnedFile, Reference
 from bankml.library.residency import Library
 
 Json = dict[str, Any]
@@ -45,7 +45,7 @@ def ps(library: Library) -> Json:
     return {"models": [named | state]}
 
 
-def _as_it_is(library: Library, asked: Reference, source: Source) -> Reference:
+def _as_it_is(library: Library, asked: Reference, source: PinnedFile) -> Reference:
     """What the resident model was asked for as, if that is still a model of its file: derived models come and go."""
     with suppress(BankmlError):
         now = library.resolve(asked.name)
@@ -64,7 +64,7 @@ def show(library: Library, data: bytes) -> Json:
     reference = library.resolve(model_name(body, "name"))
     verbose = fields.boolean(body, "verbose", False)
     header = _header(library, reference.source)
-    layer = reference.layer or Layer()
+    layer = reference.layer or ModelLayer()
     source_text = header.metadata.get(TEMPLATE_KEY)
     template = source_text if isinstance(source_text, str) else ""
     facts = facts_of(header)
@@ -99,7 +99,7 @@ def _listed(library: Library, reference: Reference) -> Json:
     }
 
 
-def _bankml(source: Source, facts: Facts) -> Json:
+def _bankml(source: PinnedFile, facts: FileFacts) -> Json:
     """Whether the model is played here, why not, and its file."""
     return {
         "native": facts.reason is None,
@@ -109,7 +109,7 @@ def _bankml(source: Source, facts: Facts) -> Json:
     }
 
 
-def _details(facts: Facts, reference: Reference) -> Json:
+def _details(facts: FileFacts, reference: Reference) -> Json:
     return {
         "parent_model": "" if reference.layer is None else reference.source.name,
         "format": "gguf",
@@ -120,7 +120,7 @@ def _details(facts: Facts, reference: Reference) -> Json:
     }
 
 
-def _header(library: Library, source: Source) -> Header:
+def _header(library: Library, source: PinnedFile) -> Header:
     """The header of the file: of the resident model the one that was verified."""
     resident = library.resident
     if resident is not None and resident.source == source:
@@ -139,7 +139,7 @@ def human_count(count: int) -> str:
     return str(count)
 
 
-def _size(source: Source) -> int:
+def _size(source: PinnedFile) -> int:
     """Bytes of the file, 0 where it is not found."""
     try:
         return 0 if source.path is None else os.stat(source.path).st_size
@@ -152,13 +152,13 @@ def _modified_at(reference: Reference) -> str:
     return moment(written_at(reference.source)) if reference.derived is None else reference.derived.created_at
 
 
-def _parameters(layer: Layer) -> str:
+def _parameters(layer: ModelLayer) -> str:
     """A line for each parameter, its name 30 wide, as Ollama writes them."""
     stops = (("stop", json.dumps(stop, ensure_ascii=False)) for stop in layer.stop)
     return "\n".join(f"{name:<30} {value}" for name, value in (*layer.parameters.items(), *stops))
 
 
-def _modelfile(reference: Reference, layer: Layer, template: str) -> str:
+def _modelfile(reference: Reference, layer: ModelLayer, template: str) -> str:
     """What `create` would make the same model of; FROM is the name of its file's model. The template is its file's own
     in any case, and left out where a Modelfile cannot hold it."""
     written = write_modelfile(
@@ -176,7 +176,7 @@ def _modelfile(reference: Reference, layer: Layer, template: str) -> str:
     return f"# To make a model of this one, write in place of the FROM line:\n# FROM {reference.name}\n\n{written}"
 
 
-def _model_info(header: Header, facts: Facts, verbose: bool) -> Json:
+def _model_info(header: Header, facts: FileFacts, verbose: bool) -> Json:
     info: Json = {"general.parameter_count": facts.parameters}
     for key, value in header.metadata.items():
         if key != TEMPLATE_KEY:

@@ -3,15 +3,15 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from bankml.http.exchange import TEXT, LogLine, Reply, Request
-from bankml.http.json_out import written
 from bankml.api.ollama import answers, making, models
 from bankml.errors import NotFound, NotSupported
+from bankml.http.exchange import TEXT, Reply, Request, RequestOutcome
+from bankml.http.json_out import json_bytes
 from bankml.library.registry import Registry
 from bankml.library.residency import Library
 
 Json = dict[str, object]
-Handler = Callable[[Library, Request, Reply], LogLine]
+Handler = Callable[[Library, Request, Reply], RequestOutcome]
 Methods = Mapping[str, Handler]
 
 BLOBS = "/api/blobs/"
@@ -63,38 +63,38 @@ class Ollama:
             "/api/delete": {"DELETE": lambda library, request, reply: making.delete(self.registry, request, reply)},
         }
 
-    def _chat(self, library: Library, request: Request, reply: Reply) -> LogLine:
+    def _chat(self, library: Library, request: Request, reply: Reply) -> RequestOutcome:
         return answers.chat(library, request, reply, self.keep_alive)
 
-    def _generate(self, library: Library, request: Request, reply: Reply) -> LogLine:
+    def _generate(self, library: Library, request: Request, reply: Reply) -> RequestOutcome:
         return answers.generate(library, request, reply, self.keep_alive)
 
 
 def _telling(answer: Callable[[Library], Json]) -> Handler:
-    def handler(library: Library, request: Request, reply: Reply) -> LogLine:
-        reply.whole(200, written(answer(library)))
-        return LogLine(200)
+    def handler(library: Library, request: Request, reply: Reply) -> RequestOutcome:
+        reply.whole(200, json_bytes(answer(library)))
+        return RequestOutcome(200)
 
     return handler
 
 
-def _show(library: Library, request: Request, reply: Reply) -> LogLine:
-    reply.whole(200, written(models.show(library, request.body)))
-    return LogLine(200)
+def _show(library: Library, request: Request, reply: Reply) -> RequestOutcome:
+    reply.whole(200, json_bytes(models.show(library, request.body)))
+    return RequestOutcome(200)
 
 
-def _running(library: Library, request: Request, reply: Reply) -> LogLine:
+def _running(library: Library, request: Request, reply: Reply) -> RequestOutcome:
     reply.whole(200, RUNNING, TEXT)
-    return LogLine(200)
+    return RequestOutcome(200)
 
 
 def _refusing(why: str) -> Handler:
-    def handler(library: Library, request: Request, reply: Reply) -> LogLine:
+    def handler(library: Library, request: Request, reply: Reply) -> RequestOutcome:
         raise NotSupported(f"{request.path}: {why}")
 
     return handler
 
 
-def _no_blob(library: Library, request: Request, reply: Reply) -> LogLine:
+def _no_blob(library: Library, request: Request, reply: Reply) -> RequestOutcome:
     """To HEAD this says what Ollama's client asks: that the file would have to be sent."""
     raise NotFound(NO_BLOBS)

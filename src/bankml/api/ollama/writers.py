@@ -5,14 +5,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from bankml.api.answering import Gathering, Receipt, gone
-from bankml.http.exchange import NDJSON, Reply
-from bankml.http.json_out import line, written
+from bankml.api.answering import BufferingWriter, Receipt, reply_unavailable
 from bankml.api.logprobs import Logprobs, without_stop_word
 from bankml.api.ollama.durations import moment, nanoseconds_of
-from bankml.http.error_bodies import ollama_error
 from bankml.engine.completion import Step
 from bankml.engine.queue import Cancelled
+from bankml.http.error_bodies import ollama_error_object
+from bankml.http.exchange import NDJSON, Reply
+from bankml.http.json_out import json_bytes, ndjson_line
 from bankml.receipt.check import RECEIPT_KEY
 
 Json = dict[str, Any]
@@ -94,7 +94,7 @@ def _without_id(entry: Json) -> Json:
     return {name: value for name, value in entry.items() if name != "id"}
 
 
-class WholeWriter(Gathering):
+class WholeWriter(BufferingWriter):
     """The answer as one object, when it is complete."""
 
     def __init__(self, head: Head, reply: Reply, logprobs: Logprobs, stop_tokens: Callable[[Step], int]) -> None:
@@ -106,10 +106,10 @@ class WholeWriter(Gathering):
 
     def end(self, last: Step, receipt: Receipt) -> None:
         entries = self._logprobs.array(without_stop_word(self._entries, self._stop_tokens(last)))
-        self._reply.whole(200, written(self._head.final("".join(self._text), last, entries, receipt)))
+        self._reply.whole(200, json_bytes(self._head.final("".join(self._text), last, entries, receipt)))
 
     def abandon(self) -> None:
-        gone(self._reply, ollama_error)
+        reply_unavailable(self._reply, ollama_error_object)
 
 
 class StreamWriter:
@@ -151,8 +151,8 @@ class StreamWriter:
 
     def abandon(self) -> None:
         if not self._started:
-            gone(self._reply, ollama_error)
+            reply_unavailable(self._reply, ollama_error_object)
 
     def _send(self, value: Json) -> None:
-        if not self._reply.write(line(value)):
+        if not self._reply.write(ndjson_line(value)):
             raise Cancelled

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from bankml.convert.hugging_face.fields import JsonConfig, glimpse
 from bankml.gguf.values import shown
-from bankml.convert.hugging_face.fields import Document, glimpse
 
 PURPOSES = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")  # tokenizer_config.json's `X_token`
 _LOOK_SPECIAL = ("<pad>", "<mask>", "<2mass>", "[@BOS@]")
@@ -28,7 +28,7 @@ class AddedToken:
     control: bool
 
 
-def read_added_tokens(tokenizer: Document, vocab: Mapping[str, Any]) -> dict[str, AddedToken]:
+def read_added_tokens(tokenizer: JsonConfig, vocab: Mapping[str, Any]) -> dict[str, AddedToken]:
     """tokenizer.json's `added_tokens` by their texts. Raises Refused, naming the entry."""
     values = tokenizer.get("added_tokens")
     if values is not None and not isinstance(values, list):
@@ -36,7 +36,7 @@ def read_added_tokens(tokenizer: Document, vocab: Mapping[str, Any]) -> dict[str
     found: dict[str, AddedToken] = {}
     free = len(vocab)
     for i, value in enumerate(values or ()):
-        token = Document(f"{tokenizer.name}: added_tokens[{i}]", value if isinstance(value, dict) else {})
+        token = JsonConfig(f"{tokenizer.name}: added_tokens[{i}]", value if isinstance(value, dict) else {})
         text, id_ = token.text("content"), token.get("id")
         if isinstance(id_, bool) or not isinstance(id_, int) or not text:
             raise token.refuse("id", f"is {glimpse(id_)}: not a token's number")
@@ -55,7 +55,7 @@ def read_added_tokens(tokenizer: Document, vocab: Mapping[str, Any]) -> dict[str
 
 
 def check_said_again(
-    added: Mapping[str, AddedToken], settings: Document, special_map: Document, numbers: Document
+    added: Mapping[str, AddedToken], settings: JsonConfig, special_map: JsonConfig, numbers: JsonConfig
 ) -> None:
     """Raises Refused where tokenizer_config.json, special_tokens_map.json or added_tokens.json say another thing."""
     for text, number in numbers.values.items():
@@ -85,7 +85,7 @@ def token_text(value: Any) -> Any:
     return value.get("content") if isinstance(value, dict) else value
 
 
-def _special_texts(document: Document) -> Iterator[tuple[str, Any]]:
+def _special_texts(document: JsonConfig) -> Iterator[tuple[str, Any]]:
     """What a file names as special tokens, with the field. An empty text names none."""
     for purpose in PURPOSES:
         if text := token_text(document.get(f"{purpose}_token")):

@@ -7,9 +7,9 @@ refused with the field named.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from bankml.convert.hugging_face.fields import JsonConfig, glimpse
 from bankml.gguf.values import ValueType
 from bankml.gguf.writer import encode_value
-from bankml.convert.hugging_face.fields import Document, glimpse
 
 ARCHITECTURES = {"LlamaForCausalLM": "llama", "Qwen3ForCausalLM": "qwen3"}
 QWEN3_HEAD_SIZE = 128  # what Qwen3's own configuration takes where head_dim is left out
@@ -42,11 +42,11 @@ _FOREIGN: dict[str, tuple[object, ...]] = {
     "rope_local_base_freq": (),
 }
 
-Entry = tuple[str, bytes]
+MetadataEntry = tuple[str, bytes]
 
 
 @dataclass(frozen=True)
-class Shape:
+class HuggingFaceShape:
     """Sizes count values. `permuted`: Q and K rows go from halves to adjacent pairs, as GGUF's Llama has them."""
 
     architecture: str
@@ -77,7 +77,7 @@ class Weight:
     heads: int = 0
 
 
-def read_shape(config: Document) -> Shape:
+def read_shape(config: JsonConfig) -> HuggingFaceShape:
     """Raises Refused, naming the field, for a model that is not played."""
     names = config.get("architectures")
     known = next((arch for name, arch in ARCHITECTURES.items() if names == [name]), None)
@@ -105,7 +105,7 @@ def read_shape(config: Document) -> Shape:
     tied = config.get("tie_word_embeddings")
     if tied is not None and not isinstance(tied, bool):
         raise config.refuse("tie_word_embeddings", f"is {glimpse(tied)}, not true or false")
-    return Shape(
+    return HuggingFaceShape(
         architecture=known,
         n_layer=config.count("num_hidden_layers", most=1024),
         n_embd=n_embd,
@@ -118,7 +118,7 @@ def read_shape(config: Document) -> Shape:
     )
 
 
-def model_entries(config: Document, shape: Shape, name: str) -> Iterator[Entry]:
+def model_entries(config: JsonConfig, shape: HuggingFaceShape, name: str) -> Iterator[MetadataEntry]:
     """The header's keys but the tokenizer's. Raises Refused for positions that are not played."""
     arch = shape.architecture
     yield _text("general.architecture", arch)
@@ -156,12 +156,12 @@ _HARMLESS: dict[str, tuple[object, ...]] = {
 }
 
 
-def _rope(config: Document, arch: str) -> Iterator[Entry]:
+def _rope(config: JsonConfig, arch: str) -> Iterator[MetadataEntry]:
     """`rope_theta` with `rope_scaling`, or both in `rope_parameters`: no scaling, or YaRN."""
     key = "rope_parameters" if config.get("rope_parameters") is not None else "rope_scaling"
     if key == "rope_parameters":
         config.only("rope_scaling")
-    given = config.object(key) if config.get(key) is not None else Document(config.name, {})
+    given = config.object(key) if config.get(key) is not None else JsonConfig(config.name, {})
     kind = given.get("rope_type") or given.get("type") or "default"
     if kind not in ("default", "none", "yarn"):
         raise config.refuse(key, f"is of the type {glimpse(kind)}: only yarn is played")
@@ -203,7 +203,7 @@ _SAMPLING = (
 )
 
 
-def sampling_entries(generation: Document) -> Iterator[Entry]:
+def sampling_entries(generation: JsonConfig) -> Iterator[MetadataEntry]:
     """How the model's makers have it drawn from: what a request that says nothing gets. Raises Refused."""
     for field, key, kind in _SAMPLING:
         if field == "repetition_penalty" and "penalty_repeat" in generation.values:
@@ -212,7 +212,7 @@ def sampling_entries(generation: Document) -> Iterator[Entry]:
             yield f"general.sampling.{key}", encode_value(kind, _setting(generation, field, kind))
 
 
-def _setting(generation: Document, field: str, kind: ValueType) -> str | int | float:
+def _setting(generation: JsonConfig, field: str, kind: ValueType) -> str | int | float:
     if kind is ValueType.STRING:
         return generation.text(field)
     value = generation.get(field)
@@ -224,7 +224,7 @@ def _setting(generation: Document, field: str, kind: ValueType) -> str | int | f
     return value
 
 
-def weights(shape: Shape) -> list[Weight]:
+def weights(shape: HuggingFaceShape) -> list[Weight]:
     """Every tensor the GGUF is to hold, in its order."""
     d, width, kv_width = shape.n_embd, shape.heads * shape.head_size, shape.kv_heads * shape.head_size
     heads, kv_heads = (shape.heads, shape.kv_heads) if shape.permuted else (0, 0)
@@ -253,13 +253,13 @@ def weights(shape: Shape) -> list[Weight]:
     return found
 
 
-def _text(key: str, value: str) -> Entry:
+def _text(key: str, value: str) -> MetadataEntry:
     return key, encode_value(ValueType.STRING, value)
 
 
-def _count(key: str, value: int) -> Entry:
+def _count(key: str, value: int) -> MetadataEntry:
     return key, encode_value(ValueType.UINT32, value)
 
 
-def _real(key: str, value: float) -> Entry:
+def _real(key: str, value: float) -> MetadataEntry:
     return key, encode_value(ValueType.FLOAT32, value)

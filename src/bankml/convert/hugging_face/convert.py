@@ -14,34 +14,34 @@ from typing import BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from bankml.errors import FileProblem, Refused
-from bankml.files import problem
-from bankml.gate.digest import sha256_open
-from bankml.gate.guard import guard, require_model
-from bankml.gate.identity import FileIdentity
-from bankml.gguf.block_types import BF16, F16, F32, BlockType
 from bankml.convert.dequantize import dequantize
-from bankml.gguf.header import open_regular, read_header
-from bankml.convert.quantize import quantize
-from bankml.gguf.values import shown
-from bankml.gguf.writer import TensorSpec, TensorWriter, writing
-from bankml.convert.requantize import check_finite
 from bankml.convert.hugging_face.config import (
     EMBEDDING,
     HEAD,
-    Entry,
-    Shape,
+    HuggingFaceShape,
+    MetadataEntry,
     Weight,
     model_entries,
     read_shape,
     sampling_entries,
     weights,
 )
-from bankml.convert.hugging_face.fields import Document, glimpse
+from bankml.convert.hugging_face.fields import JsonConfig, glimpse
 from bankml.convert.hugging_face.safetensors import StoredTensor, read_tensors
 from bankml.convert.hugging_face.tokenizer import TokenizerFiles, chat_template, tokenizer_entries
+from bankml.convert.quantize import quantize
+from bankml.convert.requantize import check_finite
+from bankml.errors import FileProblem, Refused
+from bankml.files import problem
+from bankml.gate.digest import sha256_open
+from bankml.gate.guard import guard, require_model
+from bankml.gate.identity import FileIdentity
+from bankml.gguf.block_types import BF16, F16, F32, BlockType
+from bankml.gguf.header import open_regular, read_header
+from bankml.gguf.values import shown
+from bankml.gguf.writer import TensorSpec, TensorWriter, writing
 from bankml.library.json_file import parse_object, read_bytes
-from bankml.model.plan import plan
+from bankml.model.plan import read_config
 from bankml.sampling.parameters import model_defaults
 from bankml.text.template import ChatTemplate
 from bankml.text.tokenizer import Tokenizer
@@ -116,7 +116,7 @@ def convert_folder(folder: str, target: str, name: str, progress: Progress | Non
             for shard in shards:
                 shard.check_unchanged()
     try:
-        plan(require_model(guard(target)))
+        read_config(require_model(guard(target)))
     except BaseException:
         os.unlink(target)
         raise
@@ -126,19 +126,21 @@ def convert_folder(folder: str, target: str, name: str, progress: Progress | Non
 # The JSON files
 
 
-def _document(folder: str, name: str, inputs: list[Input]) -> Document:
+def _document(folder: str, name: str, inputs: list[Input]) -> JsonConfig:
     path = os.path.join(folder, name)
     raw = read_bytes(path, MOST_JSON_BYTES)
     inputs.append(Input(name, len(raw), sha256(raw).hexdigest()))
-    return Document(name, parse_object(raw, path))
+    return JsonConfig(name, parse_object(raw, path))
 
 
-def _optional(folder: str, name: str, inputs: list[Input]) -> Document:
+def _optional(folder: str, name: str, inputs: list[Input]) -> JsonConfig:
     """As `_document`; an empty one where there is no such file."""
-    return _document(folder, name, inputs) if os.path.exists(os.path.join(folder, name)) else Document(name, {})
+    return _document(folder, name, inputs) if os.path.exists(os.path.join(folder, name)) else JsonConfig(name, {})
 
 
-def _tokenizer(folder: str, config: Document, shape: Shape, inputs: list[Input]) -> Iterator[Entry]:
+def _tokenizer(
+    folder: str, config: JsonConfig, shape: HuggingFaceShape, inputs: list[Input]
+) -> Iterator[MetadataEntry]:
     tokenizer = _document(folder, TOKENIZER, inputs)
     settings = _document(folder, SETTINGS, inputs)
     special_map, numbers = (_optional(folder, name, inputs) for name in (SPECIAL_MAP, ADDED_NUMBERS))
@@ -147,7 +149,7 @@ def _tokenizer(folder: str, config: Document, shape: Shape, inputs: list[Input])
     yield from tokenizer_entries(files, config, shape.n_vocab)
 
 
-def _template_beside(folder: str, settings: Document, inputs: list[Input]) -> str | None:
+def _template_beside(folder: str, settings: JsonConfig, inputs: list[Input]) -> str | None:
     """chat_template.jinja, where there is one and it counts: a text file, whose lines end as Python reads them."""
     path = os.path.join(folder, TEMPLATE)
     if settings.get("chat_template") is not None or not os.path.exists(path):
@@ -160,7 +162,7 @@ def _template_beside(folder: str, settings: Document, inputs: list[Input]) -> st
         raise Refused(f"{TEMPLATE} is not UTF-8: byte {error.start}") from error
 
 
-def _check_text(target: str, entries: Sequence[Entry]) -> None:
+def _check_text(target: str, entries: Sequence[MetadataEntry]) -> None:
     """Refuses a vocabulary, a template or sampling defaults that are not played, by the rules of a loaded model: a
     file of the header alone is written, read back and removed."""
     trial = f"{target}.header"
@@ -239,7 +241,7 @@ def _shards(folder: str, inputs: list[Input], stack: ExitStack) -> list[_Shard]:
 _Assigned = tuple[Weight, _Shard, StoredTensor]
 
 
-def _assign(wanted: Sequence[Weight], shards: Sequence[_Shard], shape: Shape) -> list[_Assigned]:
+def _assign(wanted: Sequence[Weight], shards: Sequence[_Shard], shape: HuggingFaceShape) -> list[_Assigned]:
     """Each weight with its tensor. Raises Refused for one that is missing, left over, or of another shape or type."""
     stored = {name: (shard, tensor) for shard in shards for name, tensor in shard.tensors.items()}
     found: list[_Assigned] = []
@@ -261,7 +263,7 @@ def _assign(wanted: Sequence[Weight], shards: Sequence[_Shard], shape: Shape) ->
     return found
 
 
-def _check_tied_head(shards: Sequence[_Shard], shape: Shape) -> None:
+def _check_tied_head(shards: Sequence[_Shard], shape: HuggingFaceShape) -> None:
     """A head that is stored though it is tied is left out, so it has to be the embedding once more."""
     stored = {name: (shard, tensor) for shard in shards for name, tensor in shard.tensors.items()}
     if not shape.tied or HEAD not in stored:

@@ -11,7 +11,7 @@ INT32_MAX = 2**31 - 1
 
 
 @dataclass(frozen=True)
-class Document:
+class JsonConfig:
     """The JSON object of the file called `name`. A null is the same as a field left out."""
 
     name: str
@@ -43,11 +43,11 @@ class Document:
             raise self.refuse(key, f"is {glimpse(value)}, not a text")
         return value
 
-    def object(self, key: str) -> "Document":
+    def object(self, key: str) -> "JsonConfig":
         value = self.values.get(key)
         if not isinstance(value, dict):
             raise self.refuse(key, f"is {glimpse(value)}, not an object")
-        return Document(self.name, value)
+        return JsonConfig(self.name, value)
 
     def only(self, key: str, *harmless: Any) -> None:
         """Refuses any value of `key` but null and `harmless` ones, which change nothing."""

@@ -9,17 +9,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bankml.errors import Refused
-from bankml.gguf.values import ValueType, shown
-from bankml.gguf.writer import encode_array, encode_value
 from bankml.convert.hugging_face.added_tokens import (
     AddedToken,
     check_said_again,
     read_added_tokens,
     token_text,
 )
-from bankml.convert.hugging_face.config import Entry
-from bankml.convert.hugging_face.fields import Document, glimpse
+from bankml.convert.hugging_face.config import MetadataEntry
+from bankml.convert.hugging_face.fields import JsonConfig, glimpse
+from bankml.errors import Refused
+from bankml.gguf.values import ValueType, shown
+from bankml.gguf.writer import encode_array, encode_value
 
 NORMAL, CONTROL, USER_DEFINED, UNUSED = 1, 3, 4, 5
 
@@ -54,14 +54,14 @@ class TokenizerFiles:
     """tokenizer.json and tokenizer_config.json, the two that older versions write beside them (empty where they are
     not), and the chat template."""
 
-    tokenizer: Document
-    settings: Document
-    special_map: Document
-    numbers: Document
+    tokenizer: JsonConfig
+    settings: JsonConfig
+    special_map: JsonConfig
+    numbers: JsonConfig
     template: str
 
 
-def tokenizer_entries(files: TokenizerFiles, config: Document, n_vocab: int) -> Iterator[Entry]:
+def tokenizer_entries(files: TokenizerFiles, config: JsonConfig, n_vocab: int) -> Iterator[MetadataEntry]:
     """The header's `tokenizer.*` keys. Raises Refused, naming file and field."""
     tokenizer, settings = files.tokenizer, files.settings
     pre = pretokenizer(tokenizer)
@@ -87,7 +87,7 @@ def tokenizer_entries(files: TokenizerFiles, config: Document, n_vocab: int) -> 
     yield "tokenizer.chat_template", encode_value(ValueType.STRING, files.template)
 
 
-def pretokenizer(tokenizer: Document) -> str:
+def pretokenizer(tokenizer: JsonConfig) -> str:
     """`smollm` or `qwen2`, by the structure of `pre_tokenizer` and the normalizer. Raises Refused for any other."""
     value = tokenizer.get("pre_tokenizer")
     steps = value.get("pretokenizers") if isinstance(value, dict) and value.get("type") == "Sequence" else None
@@ -101,7 +101,7 @@ def pretokenizer(tokenizer: Document) -> str:
     return found
 
 
-def chat_template(settings: Document, beside: str | None) -> str:
+def chat_template(settings: JsonConfig, beside: str | None) -> str:
     """The template in tokenizer_config.json, the one called default where it has several, or `beside`, the text of
     chat_template.jinja. Raises Refused when there is none."""
     value = settings.get("chat_template")
@@ -120,7 +120,7 @@ def _without_offsets(step: Any) -> Any:
     return {key: value for key, value in step.items() if key != "trim_offsets"} if isinstance(step, dict) else step
 
 
-def _refuse_what_is_added(tokenizer: Document, settings: Document) -> None:
+def _refuse_what_is_added(tokenizer: JsonConfig, settings: JsonConfig) -> None:
     """No token goes before or after a text here."""
     for key in ("add_bos_token", "add_eos_token", "add_prefix_space"):
         settings.only(key, False)
@@ -140,8 +140,8 @@ def _adds_nothing(step: Any) -> bool:
     return kind == "ByteLevel" or (kind == "TemplateProcessing" and step.get("single") == plain)
 
 
-def _model(tokenizer: Document) -> Document:
-    model = Document(f"{tokenizer.name}: model", tokenizer.object("model").values)
+def _model(tokenizer: JsonConfig) -> JsonConfig:
+    model = JsonConfig(f"{tokenizer.name}: model", tokenizer.object("model").values)
     if model.text("type") != "BPE":
         raise model.refuse("type", f"is {glimpse(model.get('type'))}: only BPE is played")
     model.only("byte_fallback", False)
@@ -152,7 +152,7 @@ def _model(tokenizer: Document) -> Document:
     return model
 
 
-def _rows(model: Document, n_vocab: int) -> tuple[list[str], list[int]]:
+def _rows(model: JsonConfig, n_vocab: int) -> tuple[list[str], list[int]]:
     """Every row's text and type, of the model's own vocabulary; a row that no token has is an unused one."""
     texts = [f"[PAD{i}]" for i in range(n_vocab)]
     types = [UNUSED] * n_vocab
@@ -165,7 +165,7 @@ def _rows(model: Document, n_vocab: int) -> tuple[list[str], list[int]]:
     return texts, types
 
 
-def _merges(model: Document) -> list[str]:
+def _merges(model: JsonConfig) -> list[str]:
     """Each as "left right"; a space inside a side, which only the list form can hold, is its stand-in."""
     values = model.get("merges")
     if not isinstance(values, list):
@@ -182,7 +182,7 @@ def _merges(model: Document) -> list[str]:
 
 
 def _named(
-    added: Mapping[str, AddedToken], settings: Document, config: Document, n_vocab: int
+    added: Mapping[str, AddedToken], settings: JsonConfig, config: JsonConfig, n_vocab: int
 ) -> Iterator[tuple[str, int]]:
     """The tokens with a purpose: by their text in tokenizer_config.json, else by their number in config.json."""
     for purpose, key in _KEYS.items():

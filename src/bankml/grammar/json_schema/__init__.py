@@ -7,14 +7,22 @@ A schema that cannot be converted is refused in b11192's words; see docs/differe
 """
 
 from bankml.errors import RequestError
-from bankml.grammar.json_schema.budget import Budget
+from bankml.grammar.json_schema.budget import SchemaBudget
 from bankml.grammar.json_schema.converter import Converter
-from bankml.grammar.json_schema.nodes import Document
+from bankml.grammar.json_schema.nodes import SchemaDocument
 from bankml.grammar.json_schema.problems import SchemaConversionError, SchemaError
 from bankml.grammar.json_schema.reader import read_schema
-from bankml.grammar.json_schema.rules import Rules
+from bankml.grammar.json_schema.rules import RuleSet
 
-__all__ = ["Budget", "Converter", "Document", "Rules", "SchemaConversionError", "SchemaError", "json_schema_to_grammar"]
+__all__ = [
+    "Converter",
+    "RuleSet",
+    "SchemaBudget",
+    "SchemaConversionError",
+    "SchemaDocument",
+    "SchemaError",
+    "json_schema_to_grammar",
+]
 
 
 def json_schema_to_grammar(schema: object) -> str:
@@ -24,8 +32,8 @@ def json_schema_to_grammar(schema: object) -> str:
     RequestError for a schema that is not valid, not supported or too large.
     """
     try:
-        budget = Budget()
-        converter = Converter(read_schema(schema, budget), Rules(budget))
+        budget = SchemaBudget()
+        converter = Converter(read_schema(schema, budget), RuleSet(budget))
         converter.add_root()
         return converter.text()
     except SchemaError as error:

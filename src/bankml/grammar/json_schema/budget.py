@@ -17,7 +17,7 @@ MAX_TEXT = 8 << 20
 made."""
 
 
-class Budget:
+class SchemaBudget:
     """What one schema has left. Raises SchemaError when it is spent."""
 
     def __init__(self) -> None:

@@ -11,7 +11,7 @@ from bankml.grammar.json_schema.problems import SchemaConversionError, SchemaErr
 from bankml.grammar.json_schema.rules import (
     NOT_IN_A_NAME,
     RESERVED,
-    Rules,
+    RuleSet,
     joined,
     literal,
     repetition,
@@ -22,7 +22,7 @@ from bankml.grammar.json_schema.rules import (
 class Converter:
     """Turns one document into rules. Raises SchemaError where that would take too much."""
 
-    def __init__(self, document: nodes.Document, rules: Rules) -> None:
+    def __init__(self, document: nodes.SchemaDocument, rules: RuleSet) -> None:
         self._targets = document.targets
         self._root = document.root
         self._rules = rules

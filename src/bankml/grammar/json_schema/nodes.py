@@ -19,7 +19,7 @@ class Anything:
 
 @dataclass(frozen=True)
 class Ref:
-    """A reference into the document; the target is `Document.targets[ref]`, so that schemas can refer to themselves."""
+    """A reference; the target is `SchemaDocument.targets[ref]`, so that schemas can refer to themselves."""
 
     ref: str
 
@@ -96,6 +96,6 @@ Node = Anything | Ref | AnyOf | AllOf | Const | Enum | Simple | Integer | String
 
 
 @dataclass(frozen=True)
-class Document:
+class SchemaDocument:
     root: Node
     targets: Mapping[str, Node]

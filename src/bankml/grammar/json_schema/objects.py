@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from bankml.grammar.json_schema.json_text import json_text
-from bankml.grammar.json_schema.rules import Rules, literal
+from bankml.grammar.json_schema.rules import RuleSet, literal
 
 OTHERS = "*"
 """Stands for all properties that are not named; like a property of this name, it may come more than once."""
@@ -15,7 +15,7 @@ def key_and_value(name: str, value: str) -> str:
 
 
 def object_rule(
-    required: Sequence[str], optional: Sequence[str], pairs: Mapping[str, str], name: str, rules: Rules
+    required: Sequence[str], optional: Sequence[str], pairs: Mapping[str, str], name: str, rules: RuleSet
 ) -> str:
     """A rule's text for an object of these properties; `pairs` has the rule of each, key and value."""
     if not required and not optional:
@@ -27,7 +27,7 @@ def object_rule(
     return text + ' space "}"'
 
 
-def _beginnings(optional: Sequence[str], pairs: Mapping[str, str], name: str, rules: Rules) -> list[str]:
+def _beginnings(optional: Sequence[str], pairs: Mapping[str, str], name: str, rules: RuleSet) -> list[str]:
     """For each optional property: it, then what may follow. What may follow is a rule, the last one made first."""
     choices: list[str] = []
     rest = ""

@@ -7,7 +7,7 @@ like), lets every string through, as in b11192.
 import re
 from dataclasses import dataclass, field
 
-from bankml.grammar.json_schema.rules import Rules, repetition
+from bankml.grammar.json_schema.rules import RuleSet, repetition
 
 MAX_GROUPS = 100
 """Groups within groups."""
@@ -34,7 +34,7 @@ class Invalid(Exception):
 
 
 @dataclass(frozen=True)
-class Part:
+class PatternPart:
     """A piece of a sequence: the inside of a literal, or a rule's text."""
 
     text: str
@@ -45,7 +45,7 @@ class Part:
         return f'"{self.text}"' if self.is_literal else self.text
 
 
-def pattern_rule(pattern: str, name: str, rules: Rules) -> str:
+def pattern_rule(pattern: str, name: str, rules: RuleSet) -> str:
     """The name of the rule for JSON strings that match `pattern`. Raises Unsupported and Invalid; rules may then have
     been added already."""
     if len(pattern) < 2 or pattern[0] != "^" or pattern[-1] != "$":
@@ -64,14 +64,14 @@ class _Reading:
 
     text: str
     name: str
-    rules: Rules
+    rules: RuleSet
     at: int = 0
     groups: int = 0
     repeated: dict[str, str] = field(default_factory=dict)
 
     def sequence(self) -> str:
         """Up to the end, or past the ")" that closes the group."""
-        parts: list[Part] = []
+        parts: list[PatternPart] = []
         while self.at < len(self.text):
             character = self.text[self.at]
             if character == ")":
@@ -82,17 +82,17 @@ class _Reading:
                 break
             if character in "*+?":
                 self.at += 1
-                parts[-1:] = [Part(_repeatable(parts).rule + character, False)]
+                parts[-1:] = [PatternPart(_repeatable(parts).rule + character, False)]
             elif character == "{":
                 parts[-1:] = [self._counted(parts)]
             else:
                 parts.append(self._part(character))
         return _put_together(parts)
 
-    def _part(self, character: str) -> Part:
+    def _part(self, character: str) -> PatternPart:
         if character == ".":
             self.at += 1
-            return Part(self.rules.add("dot", ANY_CHARACTER), False)
+            return PatternPart(self.rules.add("dot", ANY_CHARACTER), False)
         if character == "(":
             return self._group()
         if character in "^$":
@@ -101,10 +101,10 @@ class _Reading:
             return self._class()
         if character == "|":
             self.at += 1
-            return Part("|", False)
+            return PatternPart("|", False)
         return self._literal()
 
-    def _group(self) -> Part:
+    def _group(self) -> PatternPart:
         self.at += 1
         if self.text.startswith("?", self.at):
             if not self.text.startswith("?:", self.at):
@@ -113,9 +113,9 @@ class _Reading:
         self.groups += 1
         if self.groups > MAX_GROUPS:
             raise Unsupported("pattern nesting too deep")
-        return Part(f"({self.sequence()})", False)
+        return PatternPart(f"({self.sequence()})", False)
 
-    def _class(self) -> Part:
+    def _class(self) -> PatternPart:
         begin = self.at
         self.at += 1
         while self.at < len(self.text) and self.text[self.at] != "]":
@@ -123,7 +123,7 @@ class _Reading:
         if self.at >= len(self.text):
             raise Invalid("unterminated character class")
         self.at += 1
-        return Part(self.text[begin : self.at], False)
+        return PatternPart(self.text[begin : self.at], False)
 
     def _escape(self) -> str:
         escape = GBNF_ESCAPE.match(self.text, self.at)
@@ -131,7 +131,7 @@ class _Reading:
             raise Unsupported("unsupported escape")
         return escape[0]
 
-    def _counted(self, parts: list[Part]) -> Part:
+    def _counted(self, parts: list[PatternPart]) -> PatternPart:
         """The last part with "{n}", "{n,}", "{,m}" or "{n,m}". What is no literal becomes a rule of its own."""
         end = self.text.find("}", self.at)
         if end < 0:
@@ -149,12 +149,12 @@ class _Reading:
         most = None if most == INT32_MAX else most
         part = _repeatable(parts)
         if part.is_literal:
-            return Part(repetition(part.rule, least, most), False)
+            return PatternPart(repetition(part.rule, least, most), False)
         if part.text not in self.repeated:
             self.repeated[part.text] = self.rules.add(f"{self.name}-{len(self.repeated) + 1}", part.text)
-        return Part(repetition(self.repeated[part.text], least, most), False)
+        return PatternPart(repetition(self.repeated[part.text], least, most), False)
 
-    def _literal(self) -> Part:
+    def _literal(self) -> PatternPart:
         """As many characters as stand for themselves; the last one before a repetition is left for the next part."""
         found: list[str] = []
         while self.at < len(self.text):
@@ -177,29 +177,29 @@ class _Reading:
                 break
         if not found:
             raise Unsupported("unsupported character")
-        return Part("".join(found), True)
+        return PatternPart("".join(found), True)
 
 
-def _repeatable(parts: list[Part]) -> Part:
+def _repeatable(parts: list[PatternPart]) -> PatternPart:
     if not parts:
         raise Invalid("nothing to repeat")
     return parts[-1]
 
 
-def _put_together(parts: list[Part]) -> str:
+def _put_together(parts: list[PatternPart]) -> str:
     """The parts as one rule, literals that follow each other as one literal."""
-    out: list[Part] = []
+    out: list[PatternPart] = []
     literal: list[str] = []
     for part in parts:
         if part.is_literal:
             literal.append(part.text)
             continue
         if literal:
-            out.append(Part("".join(literal), True))
+            out.append(PatternPart("".join(literal), True))
             literal = []
         out.append(part)
     if literal:
-        out.append(Part("".join(literal), True))
+        out.append(PatternPart("".join(literal), True))
     return " ".join(part.rule for part in out)
 
 

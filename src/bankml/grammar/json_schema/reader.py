@@ -9,14 +9,13 @@ import re
 from collections.abc import Callable
 from typing import NoReturn, cast
 
-from bankml.grammar.json_schema.budget import Budget
+from bankml.grammar.json_schema.budget import SchemaBudget
 from bankml.grammar.json_schema.nodes import (
     AllOf,
     AnyOf,
     Anything,
     Array,
     Const,
-    Document,
     Enum,
     Format,
     Integer,
@@ -24,6 +23,7 @@ from bankml.grammar.json_schema.nodes import (
     Object,
     Property,
     Ref,
+    SchemaDocument,
     Simple,
     String,
     Tuple,
@@ -38,11 +38,11 @@ UUID = re.compile(r"uuid[1-5]?", re.ASCII)
 LEADING_NUMBER = re.compile(r"[ \t\n\v\f\r]*([+-]?)([0-9]+)")
 
 
-def read_schema(schema: object, budget: Budget) -> Document:
+def read_schema(schema: object, budget: SchemaBudget) -> SchemaDocument:
     """Raises SchemaError, naming the place in the schema."""
     reader = _Reader(schema, budget)
     root = reader.node(schema, "#", 1)
-    return Document(root, reader.targets)
+    return SchemaDocument(root, reader.targets)
 
 
 def _fail(path: str, why: str) -> NoReturn:
@@ -50,7 +50,7 @@ def _fail(path: str, why: str) -> NoReturn:
 
 
 class _Reader:
-    def __init__(self, root: object, budget: Budget) -> None:
+    def __init__(self, root: object, budget: SchemaBudget) -> None:
         self._root = root
         self._budget = budget
         self._begun: set[str] = set()

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 
-from bankml.grammar.json_schema.budget import Budget
+from bankml.grammar.json_schema.budget import SchemaBudget
 
 NOT_IN_A_NAME = re.compile(r"[^a-zA-Z0-9-]+")
 
@@ -32,7 +32,7 @@ VALUES: dict[str, tuple[str, tuple[str, ...]]] = {
     "string": (r'"\"" char* "\""', ("char",)),
     "null": ('"null"', ()),
 }
-"""Rules for JSON values: the text, and the rules that it names."""
+"""RuleSet for JSON values: the text, and the rules that it names."""
 
 _HOUR, _SIXTY = '[01] [0-9] | "2" [0-3]', "[0-5] [0-9]"
 
@@ -50,7 +50,7 @@ FORMATS: dict[str, tuple[str, tuple[str, ...]]] = {
     "time-string": (r'"\"" time "\""', ("time",)),
     "date-time-string": (r'"\"" date-time "\""', ("date-time",)),
 }
-"""Rules for the formats of strings."""
+"""RuleSet for the formats of strings."""
 
 FIXED = VALUES | FORMATS
 
@@ -65,10 +65,10 @@ def literal(text: str) -> str:
     return f'"{text.translate(ESCAPED)}"'
 
 
-class Rules:
-    """Rules by name. What is added twice is kept once; another rule of the same name gets a number."""
+class RuleSet:
+    """RuleSet by name. What is added twice is kept once; another rule of the same name gets a number."""
 
-    def __init__(self, budget: Budget) -> None:
+    def __init__(self, budget: SchemaBudget) -> None:
         self.budget = budget
         self._rules = {"space": SPACE}
         self._added: list[str] = []

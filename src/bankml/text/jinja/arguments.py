@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from typing import Any
 
-from bankml.text.jinja.budget import Budget, TemplateError
+from bankml.text.jinja.budget import RenderBudget, TemplateError
 from bankml.text.jinja.values import Keyword, Undefined, Value, type_name
 
 MOST = 999
-Handler = Callable[[Budget, list[Value]], Value]
+Handler = Callable[[RenderBudget, list[Value]], Value]
 
 
 def argument(arguments: list[Value], name: str, position: int) -> Value:
@@ -23,7 +23,7 @@ def argument(arguments: list[Value], name: str, position: int) -> Value:
 def counted(handler: Handler, name: str, least: int, most: int) -> Handler:
     """`handler` with its number of arguments checked."""
 
-    def checked(budget: Budget, arguments: list[Value]) -> Value:
+    def checked(budget: RenderBudget, arguments: list[Value]) -> Value:
         if not least <= len(arguments) <= most:
             raise TemplateError(f"'{name}' expected between {least} and {most} arguments, got {len(arguments)}")
         return handler(budget, arguments)

@@ -16,14 +16,14 @@ class TemplateError(Exception):
     """The template cannot be rendered with these messages: it says so itself, or it does what cannot be done."""
 
 
-def told(message: str) -> str:
+def shortened(message: str) -> str:
     """What a template, or its reader, says is wrong, as much of it as people read: some of it may be the template's
     own text."""
     return message if len(message) <= LONGEST_MESSAGE else message[: LONGEST_MESSAGE - 3] + "..."
 
 
 @dataclass
-class Budget:
+class RenderBudget:
     """Counts down. `steps` are evaluated nodes and list items (about a microsecond each); `bytes` are bytes of text
     made or searched. No string may be longer than `longest`."""
 
@@ -43,12 +43,12 @@ class Budget:
             raise TemplateError("the template makes too much text")
 
 
-def joined(parts: list[bytes], budget: Budget) -> bytes:
+def joined(parts: list[bytes], budget: RenderBudget) -> bytes:
     """`parts`, which have been paid for, as one: copying is cheap, but every level of nesting copies again."""
     budget.text(sum(map(len, parts)) // COPIES if len(parts) > 1 else 0)
     return b"".join(parts)
 
 
-def probe_budget() -> Budget:
+def probe_budget() -> RenderBudget:
     """What a rendering may cost that only finds out what kind of template it is: messages of a few words."""
-    return Budget(20_000, 4 << 20)
+    return RenderBudget(20_000, 4 << 20)

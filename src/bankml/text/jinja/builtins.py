@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bankml.text.jinja.arguments import MOST, Handler, argument, array, counted, expect, string
-from bankml.text.jinja.budget import Budget, TemplateError
+from bankml.text.jinja.budget import RenderBudget, TemplateError
 from bankml.text.jinja.general import default, length, not_implemented, number_text, slice_of, text_of, tojson
 from bankml.text.jinja.strings import STRING
 from bankml.text.jinja.tests import TESTS
@@ -36,21 +36,21 @@ def _same_kind(original: Value, items: list[Value]) -> Value:
     return tuple(items) if isinstance(original, tuple) else items
 
 
-def _list(budget: Budget, a: list[Value]) -> Value:
+def _list(budget: RenderBudget, a: list[Value]) -> Value:
     budget.step(len(array(a[0])))
     return list(a[0])
 
 
-def _first(budget: Budget, a: list[Value]) -> Value:
+def _first(budget: RenderBudget, a: list[Value]) -> Value:
     return array(a[0])[0] if a[0] else Undefined()
 
 
-def _last(budget: Budget, a: list[Value]) -> Value:
+def _last(budget: RenderBudget, a: list[Value]) -> Value:
     return array(a[0])[-1] if a[0] else Undefined()
 
 
 def _select(reject: bool) -> Handler:
-    def handler(budget: Budget, a: list[Value]) -> Value:
+    def handler(budget: RenderBudget, a: list[Value]) -> Value:
         items, name = array(a[0]), string(a[1])
         test, extra = None, a[-1]
         if len(a) > 2:
@@ -78,7 +78,7 @@ def _attribute(item: Value, attribute: Value, missing: Value) -> Value:
     return None
 
 
-def _join(budget: Budget, a: list[Value]) -> Value:
+def _join(budget: RenderBudget, a: list[Value]) -> Value:
     delimiter, attribute = argument(a, "d", 1), argument(a, "attribute", 2)
     between = b"" if isinstance(delimiter, Undefined) else as_text(delimiter, budget)
     out = []
@@ -96,11 +96,11 @@ def _join(budget: Budget, a: list[Value]) -> Value:
     return between.join(out)
 
 
-def _array_text(budget: Budget, a: list[Value]) -> Value:
+def _array_text(budget: RenderBudget, a: list[Value]) -> Value:
     return as_text(a[0], budget)
 
 
-def _map(budget: Budget, a: list[Value]) -> Value:
+def _map(budget: RenderBudget, a: list[Value]) -> Value:
     items = array(a[0])
     if not isinstance(a[1], Keyword):
         raise TemplateError("map: filter-mapping is not implemented")
@@ -117,12 +117,12 @@ def _fits(item: Value, attribute: Value) -> bool:
     return is_array(item) if is_int(attribute) else isinstance(item, dict)
 
 
-def _append(budget: Budget, a: list[Value]) -> Value:
+def _append(budget: RenderBudget, a: list[Value]) -> Value:
     expect(a[0], list, "append: an array").append(a[1])
     return a[0]
 
 
-def _pop(budget: Budget, a: list[Value]) -> Value:
+def _pop(budget: RenderBudget, a: list[Value]) -> Value:
     items, index = expect(a[0], list, "pop: an array"), expect(a[1], int, "an integer") if len(a) > 1 else -1
     if not -len(items) <= index < len(items):
         raise TemplateError(f"Index {index} out of bounds for array of size {len(items)}")
@@ -130,7 +130,7 @@ def _pop(budget: Budget, a: list[Value]) -> Value:
     return items.pop(index)
 
 
-def _sort(budget: Budget, a: list[Value]) -> Value:
+def _sort(budget: RenderBudget, a: list[Value]) -> Value:
     items, reverse, attribute = array(a[0]), truth(argument(a, "reverse", 1)), argument(a, "attribute", 3)
 
     def key(item: Value) -> Value:
@@ -147,7 +147,7 @@ def _sort(budget: Budget, a: list[Value]) -> Value:
     return _same_kind(items, sorted(items, key=lambda item: _by_order(reverse, budget)(key(item))))
 
 
-def _by_order(reverse: bool, budget: Budget) -> Callable[[Value], Any]:
+def _by_order(reverse: bool, budget: RenderBudget) -> Callable[[Value], Any]:
     relation = "gt" if reverse else "lt"
 
     def order(left: Value, right: Value) -> int:
@@ -156,13 +156,13 @@ def _by_order(reverse: bool, budget: Budget) -> Callable[[Value], Any]:
     return functools.cmp_to_key(order)
 
 
-def _reverse(budget: Budget, a: list[Value]) -> Value:
+def _reverse(budget: RenderBudget, a: list[Value]) -> Value:
     budget.step(len(array(a[0])))
     return _same_kind(a[0], list(reversed(a[0])))
 
 
 def _extreme(relation: str) -> Handler:
-    def handler(budget: Budget, a: list[Value]) -> Value:
+    def handler(budget: RenderBudget, a: list[Value]) -> Value:
         if not isinstance(argument(a, "attribute", 2), Undefined):
             raise TemplateError("min and max: attribute is not implemented")
         items = array(a[0])
@@ -177,19 +177,19 @@ def _extreme(relation: str) -> Handler:
 # Objects
 
 
-def _get(budget: Budget, a: list[Value]) -> Value:
+def _get(budget: RenderBudget, a: list[Value]) -> Value:
     return expect(a[0], dict, "get: an object").get(string(a[1]), a[2] if len(a) == 3 else None)
 
 
 def _of_object(parts: Callable[[dict[Any, Value]], list[Value]]) -> Handler:
-    def handler(budget: Budget, a: list[Value]) -> Value:
+    def handler(budget: RenderBudget, a: list[Value]) -> Value:
         budget.step(len(expect(a[0], dict, "an object")))
         return parts(a[0])
 
     return handler
 
 
-def _dictsort(budget: Budget, a: list[Value]) -> Value:
+def _dictsort(budget: RenderBudget, a: list[Value]) -> Value:
     place = 1 if argument(a, "by", 2) == b"value" else 0
     order = _by_order(truth(argument(a, "reverse", 3)), budget)
     budget.step(4 * len(a[0]))

@@ -5,12 +5,12 @@ import time
 from collections.abc import Callable
 
 from bankml.text.jinja.arguments import expect, string
-from bankml.text.jinja.budget import Budget, TemplateError
+from bankml.text.jinja.budget import RenderBudget, TemplateError
 from bankml.text.jinja.general import tojson
 from bankml.text.jinja.values import Function, Keyword, Loop, Scope, Undefined, Value
 
 
-def functions(budget: Budget, now: float) -> dict[str, Function]:
+def functions(budget: RenderBudget, now: float) -> dict[str, Function]:
     """By name; `now` is the time `strftime_now` tells, in seconds since the epoch."""
     named: dict[str, Callable[[list[Value]], Value]] = {
         "raise_exception": _raise,
@@ -48,7 +48,7 @@ def _strftime(arguments: list[Value], now: float) -> Value:
     return text
 
 
-def _range(arguments: list[Value], budget: Budget) -> Value:
+def _range(arguments: list[Value], budget: RenderBudget) -> Value:
     if not 1 <= len(arguments) <= 3:
         raise TemplateError("range() takes one to three arguments")
     start, stop, step = 0, expect(arguments[0], int, "an integer"), 1
@@ -62,7 +62,7 @@ def _range(arguments: list[Value], budget: Budget) -> Value:
     return list(range(start, stop, step))
 
 
-def _tojson(arguments: list[Value], budget: Budget) -> Value:
+def _tojson(arguments: list[Value], budget: RenderBudget) -> Value:
     if not arguments:
         raise TemplateError("tojson() takes at least one argument")
     return tojson(budget, arguments)

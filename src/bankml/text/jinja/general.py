@@ -1,7 +1,7 @@
 """Filters and methods that values of several types have."""
 
 from bankml.text.jinja.arguments import argument, expect
-from bankml.text.jinja.budget import Budget, TemplateError
+from bankml.text.jinja.budget import RenderBudget, TemplateError
 from bankml.text.jinja.values import (
     JsonStyle,
     Undefined,
@@ -15,13 +15,13 @@ from bankml.text.jinja.values import (
 )
 
 
-def default(budget: Budget, a: list[Value]) -> Value:
+def default(budget: RenderBudget, a: list[Value]) -> Value:
     if truth(argument(a, "boolean", 2)):
         return a[0] if truth(a[0]) else a[1]
     return a[1] if a[0] is None or isinstance(a[0], Undefined) else a[0]
 
 
-def tojson(budget: Budget, a: list[Value]) -> Value:
+def tojson(budget: RenderBudget, a: list[Value]) -> Value:
     if truth(argument(a, "sort_keys", 4)):
         raise TemplateError("tojson sort_keys=true is not implemented")
     given = argument(a, "indent", 2)
@@ -33,27 +33,27 @@ def tojson(budget: Budget, a: list[Value]) -> Value:
     return to_json(a[0], budget, JsonStyle(indent, item, key, truth(argument(a, "ensure_ascii", 1))))
 
 
-def number_text(budget: Budget, a: list[Value]) -> Value:
+def number_text(budget: RenderBudget, a: list[Value]) -> Value:
     return to_json(a[0], budget)
 
 
-def not_implemented(budget: Budget, a: list[Value]) -> Value:
+def not_implemented(budget: RenderBudget, a: list[Value]) -> Value:
     raise TemplateError("not implemented")
 
 
-def length(budget: Budget, a: list[Value]) -> Value:
+def length(budget: RenderBudget, a: list[Value]) -> Value:
     return len(a[0])
 
 
-def same(budget: Budget, a: list[Value]) -> Value:
+def same(budget: RenderBudget, a: list[Value]) -> Value:
     return a[0]
 
 
-def text_of(budget: Budget, a: list[Value]) -> Value:
+def text_of(budget: RenderBudget, a: list[Value]) -> Value:
     return as_text(a[0], budget)
 
 
-def slice_of(budget: Budget, value: Value, start: Value, stop: Value, step: Value) -> Value:
+def slice_of(budget: RenderBudget, value: Value, start: Value, stop: Value, step: Value) -> Value:
     """`value[start:stop:step]` of a string or an array, with all three given."""
     if not isinstance(value, bytes | list | tuple):
         raise TemplateError(f"Unknown (built-in) filter 'slice' for type {type_name(value)}")
@@ -74,6 +74,6 @@ def slice_of(budget: Budget, value: Value, start: Value, stop: Value, step: Valu
     return tuple(items) if isinstance(value, tuple) else items
 
 
-def _counted(budget: Budget, wanted: range) -> range:
+def _counted(budget: RenderBudget, wanted: range) -> range:
     budget.step(len(wanted))
     return wanted

@@ -5,13 +5,13 @@ from collections.abc import Callable, Mapping, Sequence
 from jinja2 import nodes
 
 from bankml.text.jinja.arguments import Handler, argument, expect
-from bankml.text.jinja.budget import Budget, TemplateError, joined
+from bankml.text.jinja.budget import RenderBudget, TemplateError, joined
 from bankml.text.jinja.builtins import handlers_of
 from bankml.text.jinja.functions import functions, loop_variable
 from bankml.text.jinja.general import slice_of
 from bankml.text.jinja.operators import number, operate, relate
 from bankml.text.jinja.tests import TESTS, TWO_SIDED
-from bankml.text.jinja.usage import Usage
+from bankml.text.jinja.usage import ValueUsage
 from bankml.text.jinja.values import (
     Function,
     Keyword,
@@ -48,7 +48,7 @@ class _Continue(Exception):
 class Interpreter:
     """One rendering. Where `usage` is given, notes there what the template does with the values it is given."""
 
-    def __init__(self, budget: Budget, now: float, usage: Usage | None = None) -> None:
+    def __init__(self, budget: RenderBudget, now: float, usage: ValueUsage | None = None) -> None:
         self.budget = budget
         self._usage = usage
         self._functions = functions(budget, now)

@@ -2,7 +2,7 @@
 
 import math
 
-from bankml.text.jinja.budget import Budget, TemplateError
+from bankml.text.jinja.budget import RenderBudget, TemplateError
 from bankml.text.jinja.tests import member
 from bankml.text.jinja.values import Undefined, Value, as_text, equal, is_array, is_int, is_number, type_name
 
@@ -15,7 +15,7 @@ def number(value: Value) -> int | float:
     return value  # type: ignore[no-any-return]
 
 
-def operate(operator: str, left: Value, right: Value, budget: Budget) -> Value:
+def operate(operator: str, left: Value, right: Value, budget: RenderBudget) -> Value:
     """`left operator right` for + - * / % and ~."""
     joins = operator in ("+", "~")
     if _is_nothing(left) or _is_nothing(right):
@@ -67,7 +67,7 @@ def _float(value: int | float) -> float:
     return result
 
 
-def relate(relation: str, left: Value, right: Value, budget: Budget) -> bool:
+def relate(relation: str, left: Value, right: Value, budget: RenderBudget) -> bool:
     """`left relation right` for the names Jinja2 gives the comparisons."""
     if relation in ("eq", "ne"):
         return equal(left, right, budget) == (relation == "eq")
@@ -80,7 +80,7 @@ def relate(relation: str, left: Value, right: Value, budget: Budget) -> bool:
     return bool({"lt": left < right, "gt": left > right, "lteq": left <= right, "gteq": left >= right}[relation])
 
 
-def _is_in(left: Value, right: Value, budget: Budget) -> bool:
+def _is_in(left: Value, right: Value, budget: RenderBudget) -> bool:
     if isinstance(right, Undefined):
         return False
     if isinstance(left, Undefined) or right is None:

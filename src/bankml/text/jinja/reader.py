@@ -7,7 +7,7 @@ from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from bankml.errors import Refused
-from bankml.text.jinja.budget import told
+from bankml.text.jinja.budget import shortened
 
 MAX_SOURCE = 256 << 10
 
@@ -81,11 +81,13 @@ def read(source: str) -> nodes.Template:
         for node in _walk(tree):
             _check(node)
     except TemplateSyntaxError as error:
-        raise Refused(f"the chat template does not parse: line {error.lineno}: {told(str(error.message))}") from None
+        raise Refused(
+            f"the chat template does not parse: line {error.lineno}: {shortened(str(error.message))}"
+        ) from None
     except RecursionError:
         raise Refused("the chat template nests too deeply") from None
     except (ValueError, OverflowError, UnicodeError) as error:
-        raise Refused(f"the chat template does not parse: {told(str(error))}") from None
+        raise Refused(f"the chat template does not parse: {shortened(str(error))}") from None
     return tree
 
 

@@ -3,13 +3,13 @@
 from collections.abc import Callable
 
 from bankml.text.jinja.arguments import MOST, Handler, argument, counted, expect, string
-from bankml.text.jinja.budget import STEP_BYTES, Budget, TemplateError
+from bankml.text.jinja.budget import STEP_BYTES, RenderBudget, TemplateError
 from bankml.text.jinja.general import length, not_implemented, same, slice_of, tojson
 from bankml.text.jinja.values import Undefined, Value, as_text, is_int, truth
 
 
 def _changed(change: Callable[[bytes], bytes]) -> Handler:
-    def handler(budget: Budget, a: list[Value]) -> Value:
+    def handler(budget: RenderBudget, a: list[Value]) -> Value:
         text = string(a[0])
         budget.text(len(text))
         return change(text)
@@ -17,7 +17,7 @@ def _changed(change: Callable[[bytes], bytes]) -> Handler:
     return handler
 
 
-def _title(budget: Budget, a: list[Value]) -> Value:
+def _title(budget: RenderBudget, a: list[Value]) -> Value:
     text = string(a[0])
     budget.text(len(text))
     budget.step(len(text) // STEP_BYTES)
@@ -31,7 +31,7 @@ def _title(budget: Budget, a: list[Value]) -> Value:
 
 
 def _strip(left: bool, right: bool) -> Handler:
-    def handler(budget: Budget, a: list[Value]) -> Value:
+    def handler(budget: RenderBudget, a: list[Value]) -> Value:
         text = string(a[0])
         budget.text(len(text))
         given = argument(a, "chars", 1)
@@ -42,14 +42,14 @@ def _strip(left: bool, right: bool) -> Handler:
     return handler
 
 
-def _different(text: bytes, budget: Budget) -> bytes:
+def _different(text: bytes, budget: RenderBudget) -> bytes:
     """The bytes in `text`, each once: for every byte that is stripped all of them are looked at."""
     budget.text(len(text))
     return bytes(set(text))
 
 
 def _begins(method: Callable[[bytes, bytes], bool]) -> Handler:
-    def handler(budget: Budget, a: list[Value]) -> Value:
+    def handler(budget: RenderBudget, a: list[Value]) -> Value:
         text, part = string(a[0]), string(a[1])
         budget.text(len(part))
         return method(text, part)
@@ -58,7 +58,7 @@ def _begins(method: Callable[[bytes, bytes], bool]) -> Handler:
 
 
 def _split(from_right: bool) -> Handler:
-    def handler(budget: Budget, a: list[Value]) -> Value:
+    def handler(budget: RenderBudget, a: list[Value]) -> Value:
         text, separator = string(a[0]), as_text(a[1], budget) if len(a) > 1 else b" "
         most = expect(a[2], int, "an integer") if len(a) > 2 else -1
         if not separator:
@@ -71,7 +71,7 @@ def _split(from_right: bool) -> Handler:
     return handler
 
 
-def _replace(budget: Budget, a: list[Value]) -> Value:
+def _replace(budget: RenderBudget, a: list[Value]) -> Value:
     text, old, new = string(a[0]), string(a[1]), string(a[2])
     if len(a) > 3 and expect(a[3], int, "an integer") > 0:
         raise TemplateError("replace with a count is not implemented")
@@ -81,7 +81,7 @@ def _replace(budget: Budget, a: list[Value]) -> Value:
     return text.replace(old, new) if old != new else text
 
 
-def _format(budget: Budget, a: list[Value]) -> Value:
+def _format(budget: RenderBudget, a: list[Value]) -> Value:
     budget.text(len(string(a[0])))
     budget.step(a[0].count(b"{}"))
     parts = a[0].split(b"{}")
@@ -97,7 +97,7 @@ def _format(budget: Budget, a: list[Value]) -> Value:
     return out
 
 
-def _string_int(budget: Budget, a: list[Value]) -> Value:
+def _string_int(budget: RenderBudget, a: list[Value]) -> Value:
     given, default = argument(a, "base", 2), argument(a, "default", 1)
     base = 10 if isinstance(given, Undefined) else expect(given, int, "an integer")
     if base != 0 and not 2 <= base <= 36:
@@ -122,7 +122,7 @@ def _leading_int(text: bytes, base: int) -> int | None:
     return sign * int(rest[:size], base) if size else None
 
 
-def _string_float(budget: Budget, a: list[Value]) -> Value:
+def _string_float(budget: RenderBudget, a: list[Value]) -> Value:
     text, default = string(a[0]), argument(a, "default", 1)
     for size in range(min(len(text), 80), 0, -1):
         try:
@@ -132,12 +132,12 @@ def _string_float(budget: Budget, a: list[Value]) -> Value:
     return 0.0 if isinstance(default, Undefined) else float(expect(default, (int, float), "a number"))
 
 
-def _string_default(budget: Budget, a: list[Value]) -> Value:
+def _string_default(budget: RenderBudget, a: list[Value]) -> Value:
     fallback = a[1] if len(a) > 1 and not isinstance(a[1], Undefined) else b""
     return fallback if truth(argument(a, "boolean", 2)) and not a[0] else a[0]
 
 
-def _indent(budget: Budget, a: list[Value]) -> Value:
+def _indent(budget: RenderBudget, a: list[Value]) -> Value:
     text, width = string(a[0]), argument(a, "width", 1)
     first, blank = truth(argument(a, "first", 2)), truth(argument(a, "blank", 3))
     if is_int(width):

@@ -3,13 +3,13 @@
 from collections.abc import Callable
 
 from bankml.text.jinja.arguments import expect, string
-from bankml.text.jinja.budget import Budget, TemplateError
+from bankml.text.jinja.budget import RenderBudget, TemplateError
 from bankml.text.jinja.values import Function, Undefined, Value, compare, equal, is_array, key_of, type_name
 
-Test = Callable[[Budget, list[Value]], bool]
+Test = Callable[[RenderBudget, list[Value]], bool]
 
 
-def member(needle: Value, haystack: Value, budget: Budget) -> bool:
+def member(needle: Value, haystack: Value, budget: RenderBudget) -> bool:
     """The operator `in`."""
     if isinstance(haystack, Undefined):
         return False
@@ -28,7 +28,7 @@ def _kind(*kinds: type) -> Test:
 
 
 def _as_changed(change: Callable[[bytes], bytes]) -> Test:
-    def test(budget: Budget, a: list[Value]) -> bool:
+    def test(budget: RenderBudget, a: list[Value]) -> bool:
         text = string(a[0])
         budget.text(len(text))
         return text == change(text)
@@ -40,7 +40,7 @@ def _whole_number(value: Value) -> int:
     return expect(value, int, "an integer")  # type: ignore[no-any-return]
 
 
-def _divisible(budget: Budget, a: list[Value]) -> bool:
+def _divisible(budget: RenderBudget, a: list[Value]) -> bool:
     if _whole_number(a[1]) == 0:
         raise TemplateError("division by zero")
     return bool(_whole_number(a[0]) % a[1] == 0)

@@ -4,7 +4,7 @@ for."""
 from bankml.text.jinja.values import Value
 
 
-class Usage:
+class ValueUsage:
     """Values are told apart by identity, so a probe's strings must each be an object of their own (`ProbeText`)."""
 
     def __init__(self) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from bankml.text.jinja.budget import Budget, TemplateError
+from bankml.text.jinja.budget import RenderBudget, TemplateError
 
 Value = Any
 Scope = dict[str, Value]
@@ -92,7 +92,7 @@ def text_bytes(text: str) -> bytes:
         return "".join("\ufffd" if "\ud800" <= c <= "\udfff" else c for c in text).encode()
 
 
-def as_text(value: Value, budget: Budget) -> bytes:
+def as_text(value: Value, budget: RenderBudget) -> bytes:
     """A value as string operations see it."""
     if isinstance(value, bytes):
         return value
@@ -103,7 +103,7 @@ def as_text(value: Value, budget: Budget) -> bytes:
     return b"".join(out)
 
 
-def _append_text(value: Value, out: list[bytes], budget: Budget) -> None:
+def _append_text(value: Value, out: list[bytes], budget: RenderBudget) -> None:
     budget.step()
     if isinstance(value, float):
         plain = f"{value:f}".rstrip("0")
@@ -128,7 +128,7 @@ def _append_text(value: Value, out: list[bytes], budget: Budget) -> None:
         _put(str(value).encode(), out, budget)
 
 
-def _append_repr(value: Value, out: list[bytes], budget: Budget) -> None:
+def _append_repr(value: Value, out: list[bytes], budget: RenderBudget) -> None:
     if isinstance(value, bytes):
         _put(to_json(value, budget) if b"'" in value else b"'" + value + b"'", out, budget)
     elif isinstance(value, Undefined | Function):
@@ -137,12 +137,12 @@ def _append_repr(value: Value, out: list[bytes], budget: Budget) -> None:
         _append_text(value, out, budget)
 
 
-def _put(text: bytes, out: list[bytes], budget: Budget) -> None:
+def _put(text: bytes, out: list[bytes], budget: RenderBudget) -> None:
     budget.text(len(text))
     out.append(text)
 
 
-def printed(value: Value, budget: Budget) -> bytes:
+def printed(value: Value, budget: RenderBudget) -> bytes:
     """What `{{ value }}` prints: an array its items one after another; objects, None and what is undefined nothing."""
     if isinstance(value, bytes):
         budget.text(len(value))
@@ -173,7 +173,7 @@ class JsonStyle:
     ascii_only: bool = False
 
 
-def to_json(value: Value, budget: Budget, style: JsonStyle | None = None) -> bytes:
+def to_json(value: Value, budget: RenderBudget, style: JsonStyle | None = None) -> bytes:
     out: list[bytes] = []
     _JsonWriter(out, budget, style or JsonStyle()).value(value, 0)
     return b"".join(out)
@@ -184,7 +184,7 @@ class _JsonWriter:
     """JSON being written, in `style`."""
 
     out: list[bytes]
-    budget: Budget
+    budget: RenderBudget
     style: JsonStyle
 
     def value(self, value: Value, level: int) -> None:
@@ -242,7 +242,7 @@ def _utf16_escape(character: str) -> bytes:
     return b"".join(b"\\u%04x" % int.from_bytes(units[i : i + 2], "big") for i in range(0, len(units), 2))
 
 
-def hashable(value: Value, budget: Budget) -> bool:
+def hashable(value: Value, budget: RenderBudget) -> bool:
     """Whether every item is immutable and hashable: a list of lists is not, and never equals anything."""
     budget.step()
     if isinstance(value, Undefined | Function):
@@ -253,14 +253,14 @@ def hashable(value: Value, budget: Budget) -> bool:
     return True
 
 
-def key_of(value: Value, budget: Budget) -> Any:
+def key_of(value: Value, budget: RenderBudget) -> Any:
     """`value` as the key of an object."""
     if isinstance(value, list | dict | Undefined | Function) or not hashable(value, budget):
         raise TemplateError(f"Object key of unhashable type: {type_name(value)}")
     return value
 
 
-def equal(left: Value, right: Value, budget: Budget) -> bool:
+def equal(left: Value, right: Value, budget: RenderBudget) -> bool:
     """The operator `==`."""
     budget.step()
     if isinstance(left, Undefined) or isinstance(right, Undefined):
@@ -276,7 +276,7 @@ def equal(left: Value, right: Value, budget: Budget) -> bool:
     return left is None and right is None
 
 
-def _items_equal(left: Any, right: Any, budget: Budget) -> bool:
+def _items_equal(left: Any, right: Any, budget: RenderBudget) -> bool:
     if not (hashable(left, budget) and hashable(right, budget)):
         return False
     if isinstance(left, dict):
@@ -294,7 +294,7 @@ _ORDER: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 
-def compare(left: Value, right: Value, relation: str, budget: Budget) -> bool:
+def compare(left: Value, right: Value, relation: str, budget: RenderBudget) -> bool:
     """The relation the tests `eq ne lt gt ge` and sorting go by: a string beside a number compares as text."""
     budget.step()
     if is_number(left) and is_number(right):
