@@ -35,7 +35,7 @@ from bankml.http import server
 from bankml.http.limits import Limits
 from bankml.upstream.proxy import Proxy
 from bankml.upstream.client import Upstream
-from bankml.upstream.vouch import Vouch
+from bankml.upstream.verifier import EngineVerifier
 from bankml.gate.verify import Verified
 from bankml.gate.identity import FileIdentity
 from types import SimpleNamespace
@@ -45,7 +45,7 @@ if loop == "asyncio":
     server._new_loop = asyncio.new_event_loop
 verdict = SimpleNamespace(kind="play", name="m.gguf")
 verified = Verified(path, "0" * 64, verdict, None, FileIdentity.of(path), path, 0.0)
-proxy = Proxy(Vouch(verified, Upstream(("127.0.0.1", port), Limits()), lambda: None))
+proxy = Proxy(EngineVerifier(verified, Upstream(("127.0.0.1", port), Limits()), lambda: None))
 server.serve(proxy, ("127.0.0.1", 0), ready=lambda listening: print(listening.gateway[1], flush=True))
 """
 STANDIN = """

@@ -12,9 +12,9 @@ from dataclasses import replace
 import numpy as np
 
 from bankml.sampling.chain import SamplerChain
-from bankml.sampling.lexicon import SamplerVocabulary
 from bankml.sampling.logprobs import token_probs
 from bankml.sampling.parameters import SamplingParams
+from bankml.sampling.vocabulary import SamplerVocabulary
 
 N_VOCAB = 151_669
 STEP_MS = 40.0
@@ -49,11 +49,11 @@ def median_ms(work) -> float:
 
 
 def main() -> None:
-    lexicon = SamplerVocabulary(N_VOCAB, lambda text: [], lambda: [b"x"] * N_VOCAB)
+    vocabulary = SamplerVocabulary(N_VOCAB, lambda text: [], lambda: [b"x"] * N_VOCAB)
     row = np.random.default_rng(1).normal(0, 3, N_VOCAB).astype(np.float32)
     row[1234] = 25.0
     for name, params in CHAINS.items():
-        sampler = SamplerChain(replace(params), lexicon)
+        sampler = SamplerChain(replace(params), vocabulary)
         sampler.accept_all(range(500))
         report(name, median_ms(lambda s=sampler: s.sample(row)))
     report("logprobs, top 20", median_ms(lambda: token_probs(row, 1234, 20)))

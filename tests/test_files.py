@@ -106,6 +106,6 @@ def test_a_link_is_written_through_or_replaced(tmp_path, there):
 def test_clients_are_told_a_files_name(path, told):
     error = problem("read", path, OSError(13, "Permission denied"))
     assert error.message == f"cannot read {path or repr(path)}: permission denied"
-    assert error.told == f"cannot read {told}: permission denied"
-    assert unreadable("/a/x.json", "not JSON").told == "cannot read x.json: not JSON"
-    assert Refused("x").told == "x"
+    assert error.public_message == f"cannot read {told}: permission denied"
+    assert unreadable("/a/x.json", "not JSON").public_message == "cannot read x.json: not JSON"
+    assert Refused("x").public_message == "x"

@@ -8,13 +8,13 @@ import bankml
 FLOORS = {
     "errors": 0, "receipt": 0, "_native": 0,
     "files": 1, "measure": 1,
-    "gguf": 2, "sampling": 2,
+    "gguf": 2, "sampling": 2, "http": 2,
     "gate": 3, "text": 3,
-    "model": 4, "grammar": 4,
+    "model": 4, "grammar": 4, "upstream": 4,
     "engine": 5,
     "library": 6,
-    "api": 7,
-    "gateway": 8, "capi": 8,
+    "api": 7, "convert": 7,
+    "capi": 8,
     "cli": 9, "__main__": 10,
 }  # fmt: skip
 ROOT = Path(bankml.__file__).parent

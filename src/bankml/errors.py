@@ -19,12 +19,12 @@
         ├── NotSupported                 501  not_supported_error
         └── Busy                         503  unavailable_error          too many connections, or shutting down
 
-A message is one sentence that names the field, the range and what came; it is shown to people as it stands. `told` is
-the same sentence for whoever asks over the wire: where the message has a file's path, `told` has the file's name alone.
+A message is one sentence that names the field, the accepted range and the value received. `public_message` is the same
+sentence for HTTP clients: where the message has a file's path, it has the file's name alone.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 
@@ -38,8 +38,8 @@ class BankmlError(Exception):
         return str(self)
 
     @property
-    def told(self) -> str:
-        """The message without the folders of this machine: what a client, and what is kept for one, is told."""
+    def public_message(self) -> str:
+        """The message with file-system paths reduced to file names: what a client may read."""
         return self.message
 
 
@@ -55,7 +55,7 @@ class FileProblem(BankmlError):
         self._path = path
 
     @property
-    def told(self) -> str:
+    def public_message(self) -> str:
         if "/" not in self._path:
             return self.message
         return self.message.replace(self._path, os.path.basename(self._path.rstrip("/")) or "/")
@@ -119,7 +119,13 @@ class NotFound(RequestError):
 
 
 class MethodNotAllowed(RequestError):
+    """`allowed` are the methods that the path answers: the response's Allow header."""
+
     status = 405
+
+    def __init__(self, message: str, allowed: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.allowed = tuple(allowed)
 
 
 class RequestTimeout(RequestError):
@@ -142,6 +148,10 @@ class NotSupported(RequestError):
 class Busy(RequestError):
     status = 503
     kind = "unavailable_error"
+
+
+class Cancelled(Exception):
+    """The client disconnected or the server is stopping, so no response is sent. Not a BankmlError: nothing failed."""
 
 
 PREFIXES = {1: "error", 2: "refuse", 3: "need_more"}

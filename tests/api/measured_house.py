@@ -7,7 +7,7 @@ import threading
 import time
 from http.client import HTTPConnection
 
-from bankml.api.measured import MetricsMiddleware
+from bankml.api.metrics_middleware import MetricsMiddleware
 from bankml.http import server
 from bankml.measure.usage import Watched
 from tests.api.api_toys import toy_application

@@ -178,7 +178,7 @@ def test_nothing_is_generated_that_is_not_verified(run, model, tmp_path, monkeyp
     def no_tokens(header):
         raise Refused("tensor x is not played")
 
-    monkeypatch.setattr("bankml.library.played.plan", no_tokens)
+    monkeypatch.setattr("bankml.library.supported.read_config", no_tokens)
     code, out, _, err = run(b"hi", other, "--fork", fork)  # said before it is hashed, which would refuse it too
     assert (code, out, err) == (2, "", "refuse: tiny.gguf: tensor x is not played\n")
 

@@ -3,9 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bankml.engine.completion import MICRO_BATCH, Engine, Job, complete
-from bankml.engine.queue import Cancelled
 from bankml.engine.slot import Slot
-from bankml.errors import ContextExceeded
+from bankml.errors import Cancelled, ContextExceeded
 from tests.engine.engine_toys import END, ByteVocabulary, GreedySampler, ToyModel, ToyPieces, hashing, saying
 
 

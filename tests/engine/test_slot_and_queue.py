@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bankml.engine.queue import Cancelled, FifoLock
+from bankml.engine.queue import FifoLock
 from bankml.engine.slot import Slot, common_prefix
+from bankml.errors import Cancelled
 
 tokens = st.lists(st.integers(0, 2), max_size=12)
 

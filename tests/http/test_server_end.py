@@ -15,7 +15,7 @@ from bankml.http.server import require_free, serve
 
 PROGRAM = textwrap.dedent("""
     import atexit, sys, time
-    from bankml.http.exchange import LogLine
+    from bankml.http.exchange import RequestOutcome
     from bankml.http.limits import Limits
     from bankml.http.server import serve
 
@@ -33,7 +33,7 @@ PROGRAM = textwrap.dedent("""
                     sum(range(1000))
             else:
                 reply.whole(200, b"{}")
-            return LogLine(200)
+            return RequestOutcome(200)
 
     def ready(listening):
         print(listening.gateway[1], listening.engine[1], flush=True)

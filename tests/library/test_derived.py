@@ -309,7 +309,7 @@ def test_what_is_no_manifest_at_all(registry, content):
         file.write(content)
     with pytest.raises(Refused, match=r"^mario\.MODEL\.json is not a manifest") as refusal:
         registry.resolve("mario")
-    assert registry.folder not in refusal.value.told
+    assert registry.folder not in refusal.value.public_message
     assert [problem.file for problem in registry.problems()] == ["mario.MODEL.json"]
 
 
@@ -329,7 +329,7 @@ def test_no_manifest_is_a_symbolic_link(registry, tmp_path, target):
     ):
         with pytest.raises(Refused, match=r"^vic\.MODEL\.json is .*a symbolic link") as refusal:
             attempt()
-        assert str(tmp_path) not in refusal.value.told and "secret" not in refusal.value.told
+        assert str(tmp_path) not in refusal.value.public_message and "secret" not in refusal.value.public_message
     assert [problem.file for problem in registry.problems()] == ["vic.MODEL.json"]
     delete(registry, "vic")
     assert os.listdir(outside) == ["old.json"] and (outside / "old.json").read_text() == '{"secret": "x"}'

@@ -184,7 +184,7 @@ def test_nothing_of_what_a_fork_is_linked_to_is_told(tmp_path, content):
     assert registry.resolve("a").source.file == "a.gguf"
     with pytest.raises(NotFound) as refusal:
         registry.resolve("x")
-    told = [refusal.value.told, *(problem.reason for problem in registry.problems())]
+    told = [refusal.value.public_message, *(problem.reason for problem in registry.problems())]
     assert len(told) == 3 and told[1].startswith("cannot read b.FORK.json: not ")
     for one in told:
         assert str(tmp_path) not in one and "root" not in one and "hunter2" not in one and "xfe" not in one

@@ -12,8 +12,7 @@ import pytest
 
 from bankml.api.answering import answer
 from bankml.api.routes import NativeApplication
-from bankml.engine.queue import Cancelled
-from bankml.errors import NotFound, Refused, RequestError
+from bankml.errors import Cancelled, NotFound, Refused, RequestError
 from bankml.gate.verify import record, verify
 from bankml.library.facts import FileFacts
 from bankml.library.load import open_library

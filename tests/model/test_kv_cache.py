@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from bankml.errors import UsageError
+from bankml.model.config import read_config
 from bankml.model.kv_cache import CACHE_TYPES, F16, Q8_0, KVCache, asked_type
 from bankml.model.model import Model
-from bankml.model.plan import read_config
 from tests.tiny_model import tiny_model
 
 CELLS = 64

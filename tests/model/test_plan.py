@@ -8,7 +8,7 @@ import pytest
 from bankml.errors import Refused
 from bankml.gguf.block_types import BLOCK_TYPES
 from bankml.gguf.header import TensorInfo
-from bankml.model.plan import expected_tensors, read_config
+from bankml.model.config import expected_tensors, read_config
 
 F32, F16, Q8_0, Q1_0, Q2_0 = (BLOCK_TYPES[i] for i in (0, 1, 8, 41, 42))
 

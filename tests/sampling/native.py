@@ -2,7 +2,7 @@
 
 from bankml import _native
 from bankml.sampling.chain import SamplerChain
-from bankml.sampling.lexicon import SamplerVocabulary
+from bankml.sampling.vocabulary import SamplerVocabulary
 from tests.sampling.cases import Case
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bankml.sampling.chain import SamplerChain
-from bankml.sampling.lexicon import SamplerVocabulary
+from bankml.sampling.vocabulary import SamplerVocabulary
 from tests.sampling import cases
 from tests.sampling.reference import ReferenceVocabulary, load
 
@@ -97,7 +97,7 @@ def vocabulary(tmp_path_factory: pytest.TempPathFactory) -> ReferenceVocabulary:
 
 def test_breakers_of_a_vocabulary(vocabulary: ReferenceVocabulary) -> None:
     n = vocabulary.n_vocab
-    lexicon = SamplerVocabulary(n, vocabulary.tokenize, lambda: [vocabulary.text(token) for token in range(n)])
+    vocabulary = SamplerVocabulary(n, vocabulary.tokenize, lambda: [vocabulary.text(token) for token in range(n)])
     chance = random.Random(4)
     changed = 0
     for i in range(400):
@@ -109,7 +109,7 @@ def test_breakers_of_a_vocabulary(vocabulary: ReferenceVocabulary) -> None:
         row = cases.logits(r, n)
 
         reference = vocabulary.dry(params)
-        ours = SamplerChain(params, lexicon)
+        ours = SamplerChain(params, vocabulary)
         for token in history:
             reference.accept(token)
         ours.accept_all(history)

@@ -7,17 +7,17 @@ import pytest
 
 from bankml.errors import RequestError
 from bankml.sampling.chain import SamplerChain
-from bankml.sampling.lexicon import SamplerVocabulary
 from bankml.sampling.parameters import SamplingParams
 from bankml.sampling.request import from_request
+from bankml.sampling.vocabulary import SamplerVocabulary
 
 N_VOCAB = 50
 LOGITS = np.random.RandomState(3).randint(-60, 60, N_VOCAB).astype(np.float32) / np.float32(8)
 
 
 def sampler(chat=False, **body):
-    lexicon = SamplerVocabulary(N_VOCAB, lambda text: [7], lambda: [b"x"] * N_VOCAB, [2, 3])
-    return SamplerChain(from_request({"seed": 1, **body}, SamplingParams(), lexicon, chat=chat), lexicon)
+    vocabulary = SamplerVocabulary(N_VOCAB, lambda text: [7], lambda: [b"x"] * N_VOCAB, [2, 3])
+    return SamplerChain(from_request({"seed": 1, **body}, SamplingParams(), vocabulary, chat=chat), vocabulary)
 
 
 def reported(**body):

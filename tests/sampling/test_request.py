@@ -7,16 +7,16 @@ import pytest
 
 from bankml.errors import RequestError
 from bankml.sampling.fields import float32
-from bankml.sampling.lexicon import SamplerVocabulary
 from bankml.sampling.parameters import RANDOM_SEED, SamplingParams
 from bankml.sampling.request import from_request
+from bankml.sampling.vocabulary import SamplerVocabulary
 
-LEXICON = SamplerVocabulary(100, lambda text: [ord(c) % 100 for c in text], lambda: [], end_of_generation=(2, 7))
+VOCABULARY = SamplerVocabulary(100, lambda text: [ord(c) % 100 for c in text], lambda: [], end_of_generation=(2, 7))
 DEFAULTS = SamplingParams()
 
 
 def read(text: str, defaults: SamplingParams = DEFAULTS, chat: bool = True) -> SamplingParams:
-    return from_request(json.loads(text), defaults, LEXICON, chat=chat)
+    return from_request(json.loads(text), defaults, VOCABULARY, chat=chat)
 
 
 def test_nothing_given_keeps_the_defaults() -> None:
@@ -129,7 +129,7 @@ def test_top_logprobs_needs_logprobs() -> None:
 def test_a_number_of_very_many_digits_is_refused_in_few() -> None:
     for field in ("top_k", "temperature", "seed"):
         with pytest.raises(RequestError) as refused:
-            from_request({field: 10**5000}, DEFAULTS, LEXICON)
+            from_request({field: 10**5000}, DEFAULTS, VOCABULARY)
         assert f"'{field}'" in refused.value.message
         assert len(refused.value.message) < 200
 
@@ -137,12 +137,12 @@ def test_a_number_of_very_many_digits_is_refused_in_few() -> None:
 @pytest.mark.parametrize("given", [["topk", "no such"], "kz", [" top_k"]])
 def test_unknown_samplers_are_refused(given: object) -> None:
     with pytest.raises(RequestError, match=r"there is no sampler '.*'; there are penalties"):
-        from_request({"samplers": given}, DEFAULTS, LEXICON)
+        from_request({"samplers": given}, DEFAULTS, VOCABULARY)
 
 
 def test_too_many_breakers_are_refused() -> None:
     with pytest.raises(RequestError, match="at most 256 strings"):
-        from_request({"dry_sequence_breakers": ["x"] * 257}, DEFAULTS, LEXICON)
+        from_request({"dry_sequence_breakers": ["x"] * 257}, DEFAULTS, VOCABULARY)
 
 
 def test_logit_bias() -> None:
@@ -176,7 +176,7 @@ def test_how_many_probabilities(text: str, chat: bool, n_probs: int) -> None:
 
 
 def test_a_chain_has_an_end():
-    lexicon = SamplerVocabulary(4, lambda text: [], lambda: [b"a", b"b", b"c", b"d"])
-    assert len(from_request({"samplers": ["temperature"] * 64}, SamplingParams(), lexicon).samplers) == 64
+    vocabulary = SamplerVocabulary(4, lambda text: [], lambda: [b"a", b"b", b"c", b"d"])
+    assert len(from_request({"samplers": ["temperature"] * 64}, SamplingParams(), vocabulary).samplers) == 64
     with pytest.raises(RequestError, match="expected at most 64 samplers, but got 65"):
-        from_request({"samplers": "t" * 65}, SamplingParams(), lexicon)
+        from_request({"samplers": "t" * 65}, SamplingParams(), vocabulary)

@@ -13,7 +13,7 @@ import threading
 import time
 from types import SimpleNamespace
 
-from bankml.api.measured import MetricsMiddleware
+from bankml.api.metrics_middleware import MetricsMiddleware
 from bankml.gate.identity import FileIdentity
 from bankml.gate.verify import Verified
 from bankml.http import server
@@ -21,7 +21,7 @@ from bankml.http.limits import Limits
 from bankml.measure.usage import Watched
 from bankml.upstream.client import Upstream
 from bankml.upstream.proxy import Proxy
-from bankml.upstream.vouch import EngineVerifier
+from bankml.upstream.verifier import EngineVerifier
 from tests.end_to_end.servers import free_port, waiting
 from tests.tiny_model import tiny_model
 from tests.upstream.standin import StandIn

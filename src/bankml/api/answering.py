@@ -7,24 +7,16 @@ from typing import Protocol
 
 from bankml.engine.completion import Job, Step, TokenReport, complete, fits
 from bankml.engine.parts import TextPieces, TokenSampler
-from bankml.engine.queue import Cancelled
-from bankml.errors import Busy
+from bankml.errors import Cancelled
 from bankml.grammar.sampler import GrammarSampler
-from bankml.http.error_bodies import Shape, error_object
 from bankml.http.exchange import Reply, RequestOutcome
-from bankml.http.json_out import json_bytes
+from bankml.http.tracked_reply import CANCELLED, CLIENT_LEFT, RequestCancelled
 from bankml.library.reference import Reference
 from bankml.library.residency import FOR_GOOD, Library
 from bankml.library.resident import Resident
 from bankml.measure.energy import Counters, joules, read_counters
 from bankml.measure.timing import Timing
 from bankml.receipt.receipt import Tally
-
-CLIENT_LEFT = 499
-"""The status a log line gives a request whose client hung up, as nginx does; it is never sent."""
-
-CANCELLED = "cancelled"
-"""What such an answer's log line and its measurements say of its end."""
 
 Receipt = Callable[[], Mapping[str, object]]
 """Gives the receipt of an answer of which everything has been written."""
@@ -52,10 +44,6 @@ class Writer(Protocol):
 
     def end(self, last: Step, receipt: Receipt) -> None:
         """The answer is complete; the receipt is asked for when all it counts has been written."""
-
-    def abandon(self) -> None:
-        """There will be no answer: the client left (and reads nothing) or the server is stopping. A stream that has
-        begun just breaks off, so that nobody takes it for complete."""
 
 
 @dataclass(frozen=True)
@@ -94,17 +82,14 @@ def answer(
                 return _respond(prepared, ready, reference.name, reply)
             finally:
                 library.keep(keep)
+    except RequestCancelled:
+        raise
     except Cancelled:
         if prepared is None:
             raise
-        prepared.writer.abandon()
-        return RequestOutcome(CLIENT_LEFT, len(prepared.generation.job.prompt), note=CANCELLED)
-
-
-def reply_unavailable(reply: Reply, shape: Shape = error_object) -> None:
-    """Answers a request that nobody waits for any more, or that a stopping server will not get to."""
-    error = Busy("the server is stopping, or the client hung up; this request was not answered")
-    reply.whole(error.status, json_bytes(shape(error)))
+        raise RequestCancelled(
+            RequestOutcome(CLIENT_LEFT, len(prepared.generation.job.prompt), note=CANCELLED)
+        ) from None
 
 
 class BufferingWriter:
@@ -122,9 +107,6 @@ class BufferingWriter:
         self._text.append(step.text)
         if step.entry is not None:
             self._entries.append(step.entry)
-
-    def abandon(self) -> None:
-        reply_unavailable(self._reply)
 
 
 def _prepared(prepare: Prepare, resident: Resident, loading: float) -> PreparedGeneration:
@@ -154,10 +136,10 @@ def _respond(prepared: PreparedGeneration, resident: Resident, name: str, reply:
         counts = last.progress
         writer.end(last, lambda: tally.receipt(counts.prompt_tokens, counts.completion_tokens))
     except Cancelled:
-        writer.abandon()
         if last is None:
-            return RequestOutcome(CLIENT_LEFT, len(generation.job.prompt), note=CANCELLED)
-        return _log(CLIENT_LEFT, last, CANCELLED, _timing(prepared, name, last, CANCELLED, energy))
+            raise
+        timing = _timing(prepared, name, last, CANCELLED, energy)
+        raise RequestCancelled(_log(CLIENT_LEFT, last, CANCELLED, timing)) from None
     finish = last.finish or ""
     timing = _timing(prepared, name, last, finish, energy)
     timing = replace(timing, request_sha256=tally.request_sha256, response_sha256=tally.response_sha256)

@@ -9,7 +9,6 @@ from bankml.api.answering import (
     Receipt,
     Writer,
     answer,
-    reply_unavailable,
 )
 from bankml.api.completion_request import CompletionRequest, completion_request, prompt_tokens, read_completion
 from bankml.api.ending import stop_type, stop_word_tokens
@@ -17,7 +16,7 @@ from bankml.api.fitting import limited
 from bankml.api.logprobs import Logprobs, without_stop_word
 from bankml.api.openai import timings
 from bankml.engine.completion import Job, Step
-from bankml.engine.queue import Cancelled
+from bankml.errors import Cancelled
 from bankml.grammar.constraint import Constraint, completion_constraint
 from bankml.http.exchange import EVENT_STREAM, Reply, Request, RequestOutcome
 from bankml.http.json_out import json_bytes, sse_event
@@ -188,10 +187,6 @@ class StreamWriter:
         self._send(sse_event({"content": "", "stop": False, RECEIPT_KEY: receipt()}))
         self._send(sse_event(self._answer.final("".join(self._text), "", [], last)))
         self._reply.finish()
-
-    def abandon(self) -> None:
-        if not self._started:
-            reply_unavailable(self._reply)
 
     def _send(self, data: bytes) -> None:
         if not self._reply.write(data):

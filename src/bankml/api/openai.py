@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from bankml import __version__
-from bankml.api.answering import BufferingWriter, Receipt, reply_unavailable
+from bankml.api.answering import BufferingWriter, Receipt
 from bankml.api.logprobs import Logprobs, without_stop_word
 from bankml.engine.completion import Finish, GenerationStats, Step
-from bankml.engine.queue import Cancelled
+from bankml.errors import Cancelled
 from bankml.http.exchange import EVENT_STREAM, Reply
 from bankml.http.json_out import DONE, json_bytes, sse_event
 from bankml.receipt.check import RECEIPT_KEY
@@ -142,10 +142,6 @@ class StreamWriter:
         self._send(sse_event({RECEIPT_KEY: receipt()}))
         self._send(DONE)
         self._reply.finish()
-
-    def abandon(self) -> None:
-        if not self._started:
-            reply_unavailable(self._reply)
 
     def _choice(self, delta: Json, finish: Finish | None) -> Json:
         return {"finish_reason": finish, "index": 0, "delta": delta}

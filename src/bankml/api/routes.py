@@ -1,13 +1,9 @@
 """Which address answers which path and method, and what every refusal looks like."""
 
-import logging
-import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from bankml.api import fields, llama_server, status
-from bankml.api.answering import CLIENT_LEFT, reply_unavailable
 from bankml.api.chat import chat_completions
 from bankml.api.completion import completion
 from bankml.api.json_in import read_object
@@ -15,12 +11,11 @@ from bankml.api.ollama.durations import FOREVER, KEEP_ALIVE
 from bankml.api.ollama.routes import Ollama
 from bankml.api.slots import PREFIX, slot_action, slots
 from bankml.api.text_completion import text_completions
-from bankml.engine.queue import Cancelled
 from bankml.engine.slot_folder import SlotFolder
-from bankml.errors import BankmlError, MethodNotAllowed, NotFound
-from bankml.http.error_bodies import shape_of
-from bankml.http.exchange import JSON, NDJSON, Headers, Reply, Request, RequestOutcome
-from bankml.http.json_out import json_bytes, ndjson_line, sse_event
+from bankml.errors import MethodNotAllowed, NotFound
+from bankml.http.exchange import Reply, Request, RequestOutcome
+from bankml.http.json_out import json_bytes
+from bankml.http.tracked_reply import TrackedReply, respond
 from bankml.library.layer import with_layer
 from bankml.library.reference import PinnedFile
 from bankml.library.registry import Registry
@@ -35,8 +30,6 @@ Json = dict[str, object]
 Body = Mapping[str, Any]
 Handler = Callable[[Library, Request, Reply], RequestOutcome]
 Methods = Mapping[str, Handler]
-
-log = logging.getLogger("bankml.api")
 
 
 def json_get(answer: Callable[[Library], Json]) -> Handler:
@@ -126,37 +119,12 @@ def find(request: Request, slot_folder: SlotFolder | None = None, ollama: Ollama
         raise NotFound("there is nothing at this path; GET /bankml says what this server is")
     handler = methods.get("GET" if request.method == "HEAD" else request.method)
     if handler is None:
-        raise MethodNotAllowed(f"{request.path} answers {' and '.join(allowed(methods))} only")
+        raise MethodNotAllowed(f"{request.path} answers {' and '.join(allowed(methods))} only", allowed(methods))
     return handler
 
 
 def allowed(methods: Methods) -> list[str]:
     return [*methods, *(["HEAD"] if "GET" in methods else [])]
-
-
-@dataclass
-class Started:
-    """A reply that knows whether a streamed answer has begun, for then its status is settled."""
-
-    reply: Reply
-    started: bool = False
-    content_type: str = ""
-
-    def whole(self, status: int, body: bytes, content_type: str = JSON, headers: Headers = ()) -> None:
-        self.reply.whole(status, body, content_type, headers)
-
-    def start(self, status: int, content_type: str) -> None:
-        self.started, self.content_type = True, content_type
-        self.reply.start(status, content_type)
-
-    def write(self, data: bytes) -> bool:
-        return self.reply.write(data)
-
-    def finish(self) -> None:
-        self.reply.finish()
-
-    def cancelled(self) -> bool:
-        return self.reply.cancelled()
 
 
 def build_application(
@@ -195,18 +163,7 @@ class NativeApplication:
 
     def answer(self, request: Request, reply: Reply) -> RequestOutcome:
         """Answers `request` through `reply`. Whatever goes wrong becomes an answer, or an event once one has begun."""
-        outgoing = Started(reply)
-        try:
-            return find(request, self._slot_folder, self._ollama)(self._library, request, outgoing)
-        except Cancelled:
-            reply_unavailable(outgoing, shape_of(request.path, request.address))
-            return RequestOutcome(CLIENT_LEFT, note="cancelled")
-        except BankmlError as error:
-            return self._refuse(error, request, outgoing)
-        except Exception as error:
-            # A defect here. The message may quote what a person wrote, so only its type and its place are logged.
-            log.error("%s\n%s", type(error).__name__, "".join(traceback.format_tb(error.__traceback__)))
-            return self._refuse(BankmlError("the server failed at this request; its log says where"), request, outgoing)
+        return respond(request, TrackedReply(reply), self._handle)
 
     def route(self, request: Request) -> str | None:
         """The path of the tables that `request` asks for, of a slot's own path the part before its number."""
@@ -227,15 +184,5 @@ class NativeApplication:
             cache_bytes=0 if cache is None else cache.nbytes,
         )
 
-    def _refuse(self, error: BankmlError, request: Request, outgoing: Started) -> RequestOutcome:
-        body = shape_of(request.path, request.address)(error)
-        if outgoing.started:
-            outgoing.write(ndjson_line(body) if outgoing.content_type == NDJSON else sse_event(body))
-            outgoing.finish()
-            return RequestOutcome(200, note=f"broken off: {error.kind}")
-        headers: Headers = ()
-        if isinstance(error, MethodNotAllowed):
-            methods = methods_of(request, self._slot_folder, self._ollama) or {}
-            headers = (("Allow", ", ".join(allowed(methods))),)
-        outgoing.whole(error.status, json_bytes(body), JSON, headers)
-        return RequestOutcome(error.status, note=error.kind)
+    def _handle(self, request: Request, reply: TrackedReply) -> RequestOutcome:
+        return find(request, self._slot_folder, self._ollama)(self._library, request, reply)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from bankml.api.answering import BufferingWriter, PreparedGeneration, Receipt, Writer, answer, reply_unavailable
+from bankml.api.answering import BufferingWriter, PreparedGeneration, Receipt, Writer, answer
 from bankml.api.chat_request import Unplayed, refuse_unplayed
 from bankml.api.completion import completion_generation, over_layer
 from bankml.api.completion_request import read_completion
@@ -12,7 +12,7 @@ from bankml.api.logprobs import Logprobs, without_stop_word
 from bankml.api.openai import Head, timings, usage
 from bankml.engine.completion import Step
 from bankml.engine.parts import TextPieces
-from bankml.engine.queue import Cancelled
+from bankml.errors import Cancelled
 from bankml.grammar.constraint import completion_constraint
 from bankml.http.exchange import EVENT_STREAM, Reply, Request, RequestOutcome
 from bankml.http.json_out import DONE, json_bytes, sse_event
@@ -104,10 +104,6 @@ class StreamWriter:
         if not self._reply.write(DONE):
             raise Cancelled
         self._reply.finish()
-
-    def abandon(self) -> None:
-        if not self._started:
-            reply_unavailable(self._reply)
 
     def _send(self, value: Mapping[str, object]) -> None:
         if not self._reply.write(sse_event(value)):

@@ -57,7 +57,7 @@ def _opened(
     model_path: str, fork_path: str, n_ctx: int, environment: dict[str, str], ending: Ending, quietly: Quietly
 ) -> "Handle":
     from bankml.gate.verify import verify
-    from bankml.library.played import require_supported
+    from bankml.library.supported import require_supported
 
     loading = Loading(quietly)
 

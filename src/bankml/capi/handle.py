@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from enum import IntEnum
 
-from bankml.api.answering import CLIENT_LEFT, Generation, PreparedGeneration, Receipt, Writer, answer
+from bankml.api.answering import Generation, PreparedGeneration, Receipt, Writer, answer
 from bankml.api.chat import chat_generation, wire_writer
 from bankml.api.chat_request import chat_request, read_body
 from bankml.api.logprobs import Logprobs
@@ -16,7 +16,7 @@ from bankml.api.openai import Head
 from bankml.capi.front import ENDED, Ending, reason_of, where
 from bankml.engine.completion import Step
 from bankml.engine.memory import give_back_memory
-from bankml.errors import BankmlError, ContextExceeded, EngineFailed, ModelChanged, RequestError
+from bankml.errors import BankmlError, Cancelled, ContextExceeded, EngineFailed, ModelChanged, RequestError
 from bankml.http.exchange import JSON, Headers
 from bankml.http.json_out import json_bytes
 from bankml.library.residency import Library
@@ -102,9 +102,10 @@ class Handle:
             writer = PieceWriter(whole, piece)
             return PreparedGeneration(writer.cut(generation), tally, writer)
 
-        log_line = answer(self._library, reference, prepare, reply)
-        if log_line.status == CLIENT_LEFT:
-            raise EngineFailed(ENDED)
+        try:
+            answer(self._library, reference, prepare, reply)
+        except Cancelled:
+            raise EngineFailed(ENDED) from None
         return reply.body
 
     def close(self) -> None:
@@ -151,9 +152,6 @@ class PieceWriter:
     def end(self, last: Step, receipt: Receipt) -> None:
         """An answer that the host stopped has `stop` for its reason, as one that a stop string ended."""
         self._whole.end(last if last.finish is not None else replace(last, finish="stop"), receipt)
-
-    def abandon(self) -> None:
-        self._whole.abandon()
 
 
 class Collected:

@@ -8,7 +8,7 @@ import threading
 import time
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 from bankml.api.answering import Generation, Receipt, Writer
@@ -20,11 +20,11 @@ from bankml.cli.output import write
 from bankml.cli.stdin import read_bytes, request_or_text_in
 from bankml.cli.verified import fork_of, verified_model
 from bankml.engine.completion import Step
-from bankml.errors import UsageError
+from bankml.errors import Cancelled, UsageError
 from bankml.http.exchange import JSON, Headers, Request
 from bankml.library.load import open_library
-from bankml.library.played import require_supported
 from bankml.library.resident import Resident
+from bankml.library.supported import require_supported
 from bankml.sampling.fields import INT32_MAX
 from bankml.sampling.parameters import RANDOM_SEED
 
@@ -54,9 +54,10 @@ def generate(arguments: Namespace) -> int:
     library = open_library(verified, arguments.ctx, arguments.threads)
     request = Request("POST", ROUTE, "", {}, raw, "gateway", arrived)
     terminal = Terminal()
-    with terminal.listening():
+    with terminal.listening(), suppress(Cancelled):
         answer_chat(library, chat, request, terminal, wire_writer if arguments.json else terminal.writer)
     if terminal.interrupted:
+        terminal.finish()
         raise KeyboardInterrupt
     return 0
 
@@ -150,9 +151,6 @@ class TextWriter:
         self._write(step.text)
 
     def end(self, last: Step, receipt: Receipt) -> None:
-        self._terminal.finish()
-
-    def abandon(self) -> None:
         self._terminal.finish()
 
     def _write(self, text: str) -> None:

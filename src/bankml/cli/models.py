@@ -36,7 +36,7 @@ def tokenize(arguments: Namespace) -> int:
 def chat_template(arguments: Namespace) -> int:
     from bankml.gate.guard import guard, require_model
     from bankml.gguf.values import describe
-    from bankml.library.played import TEMPLATE_KEY
+    from bankml.library.supported import TEMPLATE_KEY
 
     header = require_model(guard(arguments.file))
 

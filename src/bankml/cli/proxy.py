@@ -52,13 +52,13 @@ def run_in_front(
     arguments: Namespace, verified: "Verified", listen: Address, engine: Address, announce: Callable[[], None]
 ) -> int:
     """Starts llama-server or finds it, checks that it serves the verified file, and serves until a signal ends it."""
-    from bankml.api.measured import MetricsMiddleware
+    from bankml.api.metrics_middleware import MetricsMiddleware
     from bankml.http.limits import Limits
     from bankml.http.server import LISTENING_HOSTS, serve
     from bankml.measure.usage import Watched
     from bankml.upstream.client import Upstream
     from bankml.upstream.proxy import Proxy
-    from bankml.upstream.vouch import EngineVerifier, require_same_file
+    from bankml.upstream.verifier import EngineVerifier, require_same_file
 
     upstream = Upstream((LISTENING_HOSTS[engine[0]], engine[1]), Limits())
     vouched = threading.Event()  # until then the end of a spawned engine is an error, which is told as one
@@ -92,7 +92,7 @@ def _engine(
     `ended` is called when that process ends without having been stopped.
     """
     from bankml.upstream.spawn import READY_WITHIN, SpawnOptions, refuse_if_answering, spawned
-    from bankml.upstream.vouch import wait_until_healthy
+    from bankml.upstream.verifier import wait_until_healthy
 
     if arguments.spawn is None:
         wait_until_healthy(upstream, UPSTREAM_WITHIN, lambda: None)

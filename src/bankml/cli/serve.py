@@ -49,12 +49,12 @@ def _serve(arguments: Namespace, file: str, fork: str, listen: Address, engine: 
     registry, keep_alive = _registry(arguments.registry), _keep_alive(arguments.keep_alive)
 
     from bankml.engine.memory import keep_heaps_small
-    from bankml.library.played import require_supported
+    from bankml.library.supported import require_supported
 
     keep_heaps_small()
     verified = verified_model(file, fork, require_supported)
 
-    from bankml.api.measured import MetricsMiddleware
+    from bankml.api.metrics_middleware import MetricsMiddleware
     from bankml.api.routes import build_application
     from bankml.http.server import serve as run
     from bankml.measure.usage import Watched

@@ -8,9 +8,8 @@ from typing import Literal
 from bankml import __version__
 from bankml.engine.parts import ForwardPass, TextPieces, TokenPieces, TokenSampler
 from bankml.engine.prompt_cache import PromptCache, swap_prefix
-from bankml.engine.queue import Cancelled
 from bankml.engine.slot import Slot
-from bankml.errors import ContextExceeded, RequestError
+from bankml.errors import Cancelled, ContextExceeded, RequestError
 from bankml.sampling.logprobs import TokenProbs
 
 ENGINE = f"bankml-native {__version__}"

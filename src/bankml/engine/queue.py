@@ -5,12 +5,10 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from bankml.errors import Cancelled
+
 CANCEL_POLL_S = 0.05
 """How often a waiting request looks whether its client is still there, in seconds."""
-
-
-class Cancelled(Exception):
-    """The client hung up or the server is stopping; nobody waits for the rest. No answer, so not a refusal."""
 
 
 class FifoLock:

@@ -34,12 +34,21 @@ class Verified:
     def name(self) -> str:
         return self.verdict.name
 
+    @property
+    def unchanged(self) -> bool:
+        """Whether the path still leads to the very file that was verified."""
+        try:
+            self.check_unchanged()
+        except ModelChanged:
+            return False
+        return True
+
     def check_unchanged(self) -> None:
         """Raises ModelChanged unless the path still leads to the very file that was verified."""
         try:
             now = FileIdentity.of(self.path)
         except FileProblem as error:
-            raise ModelChanged(f"{self.name} changed since it was verified: {error.told}") from error
+            raise ModelChanged(f"{self.name} changed since it was verified: {error.public_message}") from error
         if now != self.identity:
             raise ModelChanged(f"{self.name} changed since it was verified")
 

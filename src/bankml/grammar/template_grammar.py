@@ -8,7 +8,7 @@ fence. What the template writes is in the prompt already; the grammar takes it b
 from dataclasses import dataclass
 
 from bankml.errors import RequestError
-from bankml.grammar.json_schema import SchemaBudget, Converter, RuleSet, SchemaConversionError, SchemaError
+from bankml.grammar.json_schema import Converter, RuleSet, SchemaBudget, SchemaConversionError, SchemaError
 from bankml.grammar.json_schema.reader import read_schema
 from bankml.grammar.json_schema.rules import literal
 from bankml.grammar.until import until

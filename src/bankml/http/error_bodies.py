@@ -10,7 +10,7 @@ Shape = Callable[[BankmlError], Json]
 
 def error_object(error: BankmlError) -> Json:
     """The answer's body, or the event that says the same after an answer has begun."""
-    value: Json = {"code": error.status, "message": error.told, "type": error.kind}
+    value: Json = {"code": error.status, "message": error.public_message, "type": error.kind}
     if isinstance(error, ContextExceeded):
         value |= {"n_prompt_tokens": error.n_prompt_tokens, "n_ctx": error.n_ctx}
     return {"error": value}
@@ -18,7 +18,7 @@ def error_object(error: BankmlError) -> Json:
 
 def ollama_error_object(error: BankmlError) -> Json:
     """The same as Ollama's clients know it."""
-    return {"error": error.told}
+    return {"error": error.public_message}
 
 
 def shape_of(path: str, address: str) -> Shape:

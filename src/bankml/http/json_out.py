@@ -6,6 +6,7 @@ defect and raises ValueError; a lone surrogate cannot be written in UTF-8 and be
 
 import json
 from collections.abc import Mapping
+from datetime import UTC, datetime
 
 
 def json_bytes(value: object) -> bytes:
@@ -28,3 +29,9 @@ def ndjson_line(value: Mapping[str, object]) -> bytes:
 
 
 DONE = b"data: [DONE]\n\n"
+"""The event that ends a stream of OpenAI's APIs."""
+
+
+def utc_time(seconds: float) -> str:
+    """Seconds since the epoch as ISO 8601 in UTC, to the second."""
+    return datetime.fromtimestamp(int(seconds), UTC).isoformat().replace("+00:00", "Z")

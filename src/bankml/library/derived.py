@@ -12,9 +12,9 @@ from bankml.library.layer import stacked
 from bankml.library.manifest import Manifest, digest_of, layer_content, manifest_path, require_plain, write_manifest
 from bankml.library.modelfile import Modelfile
 from bankml.library.names import LATEST, checked_name, derived_name, quoted
-from bankml.library.played import require_supported, template_source
 from bankml.library.reference import Derived, ModelLayer, PinnedFile, Reference
 from bankml.library.registry import Registry
+from bankml.library.supported import require_supported, template_source
 
 
 def create(registry: Registry, name: str, modelfile: Modelfile) -> Derived:

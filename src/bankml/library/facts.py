@@ -10,8 +10,8 @@ from bankml.errors import BankmlError, Refused
 from bankml.gate.guard import guard
 from bankml.gate.identity import FileIdentity
 from bankml.gguf.header import Header
-from bankml.library.played import require_supported
 from bankml.library.reference import PinnedFile, Reference
+from bankml.library.supported import require_supported
 
 MOST_REMEMBERED = 4096
 """Files of which what is known is kept."""
@@ -65,7 +65,9 @@ class FactsCache:
             mismatch = self.mismatch(source)
             return found if mismatch is None else replace(found, reason=mismatch)
         except (BankmlError, OSError) as error:
-            return FileFacts(reason=error.told if isinstance(error, BankmlError) else f"{source.file} cannot be read")
+            return FileFacts(
+                reason=error.public_message if isinstance(error, BankmlError) else f"{source.file} cannot be read"
+            )
 
     def _remember(self, table: dict[Key, Word], key: Key, word: Word) -> None:
         with self._guard:

@@ -18,17 +18,17 @@ from bankml.grammar.constraint import Constraint, constraint
 from bankml.grammar.matcher import Grammar, Matcher, VocabularyTree, vocabulary_tree
 from bankml.grammar.sampler import GrammarSampler
 from bankml.library.facts import FactsCache, FileFacts
-from bankml.library.played import require_supported, template_source
 from bankml.library.reference import PinnedFile
 from bankml.library.registry import Registry
 from bankml.library.residency import FOR_GOOD, Library, Names
 from bankml.library.resident import Resident
+from bankml.library.supported import require_supported, template_source
 from bankml.model.model import Model
 from bankml.receipt.receipt import Provenance
 from bankml.sampling.chain import SamplerChain
-from bankml.sampling.lexicon import SamplerVocabulary
 from bankml.sampling.parameters import SamplingParams, as_fields, model_defaults
 from bankml.sampling.request import from_request
+from bankml.sampling.vocabulary import SamplerVocabulary
 from bankml.text.messages import conversation
 from bankml.text.pieces import TextStream
 from bankml.text.template import ChatTemplate
@@ -69,7 +69,7 @@ def _load(
     source_of_template = template_source(verified.header)
     template = ChatTemplate(source_of_template, tokenizer.bos_text, tokenizer.eos_text)
     defaults = model_defaults(verified.header.metadata)
-    lexicon = SamplerVocabulary(
+    vocabulary = SamplerVocabulary(
         tokenizer.n_vocab,
         lambda text: tokenizer.encode(text, parse_special=False),
         lambda: [tokenizer.spelling(token) for token in range(tokenizer.n_vocab)],
@@ -88,7 +88,7 @@ def _load(
         bos=tokenizer.bos_text,
         eos=tokenizer.eos_text,
         prompt=lambda body: template.prompt(conversation(body)),
-        sampler=lambda body, chat=True: SamplerChain(from_request(body, defaults, lexicon, chat=chat), lexicon),
+        sampler=lambda body, chat=True: SamplerChain(from_request(body, defaults, vocabulary, chat=chat), vocabulary),
         text_pieces=TextStream,
         sampling_defaults=as_props(defaults),
         engine=Engine(model, tokenizer, prompt_cache=prompt_cache(limit, model.n_ctx)),
@@ -144,7 +144,7 @@ class VerifyingOpener:
             try:
                 verified = verify(path, source.fork, name=source.file, require=require_supported)
             except PinMismatch as error:
-                self.known.mismatched(source, identity, error.told)
+                self.known.mismatched(source, identity, error.public_message)
                 raise
             if verified.sha256 != source.sha256:
                 raise Refused(f"{source.file} is pinned to {verified.sha256} now, and was to {source.sha256}: refused")

@@ -135,7 +135,7 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
     except FileProblem as error:
         if not os.path.lexists(path):
             raise
-        raise Refused(f"{file} is not a manifest: {error.told}") from error
+        raise Refused(f"{file} is not a manifest: {error.public_message}") from error
     try:
         return _manifest(document, file, os.fspath(path))
     except (_Malformed, RequestError) as error:

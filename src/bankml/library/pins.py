@@ -60,7 +60,7 @@ class ForkFolder:
             try:
                 found, odd = _records(self.fork(path))
             except BankmlError as error:
-                problems.append(SkippedRecord(name, error.told))
+                problems.append(SkippedRecord(name, error.public_message))
                 continue
             pins += found
             problems += [SkippedRecord(name, reason) for reason in odd]
@@ -103,4 +103,4 @@ def _records(fork: Fork) -> tuple[list[PinRecord], list[str]]:
 
 
 def folder_problem(folder: str, error: FileProblem) -> SkippedRecord:
-    return SkippedRecord(os.path.basename(folder.rstrip("/")) or folder, error.told)
+    return SkippedRecord(os.path.basename(folder.rstrip("/")) or folder, error.public_message)

@@ -128,7 +128,7 @@ class Registry:
             try:
                 found += self._startup_pin(self._startup)
             except FileProblem as error:
-                problems.append(SkippedRecord(os.path.basename(self._startup.fork), error.told))
+                problems.append(SkippedRecord(os.path.basename(self._startup.fork), error.public_message))
         if self.folder is not None:
             try:
                 pins, odd = self._forks.pins(self.folder)
@@ -178,7 +178,7 @@ class Registry:
             try:
                 found.append(self._derived_at(os.path.join(self.folder, name), pins))
             except BankmlError as error:
-                problems.append(SkippedRecord(name, error.told))
+                problems.append(SkippedRecord(name, error.public_message))
         return found, problems
 
     def _derived_at(self, path: str, pins: Mapping[str, PinRecord]) -> Derived:

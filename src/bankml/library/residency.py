@@ -181,7 +181,7 @@ class Library:
             self.drop()
             return self._opener.open(reference.source)
         except (Refused, Truncated) as error:
-            self.refused = Refusal(reference.name, error.told, time.time())
+            self.refused = Refusal(reference.name, error.public_message, time.time())
             raise
 
     def drop(self) -> None:

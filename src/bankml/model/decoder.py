@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from bankml import _native
+from bankml.model.config import ModelConfig
 from bankml.model.kv_cache import KVCache
 from bankml.model.pages import zeros
-from bankml.model.plan import ModelConfig
 from bankml.model.weights import Weights
 
 Rows = npt.NDArray[np.float32]

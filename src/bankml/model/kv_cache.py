@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bankml.errors import UsageError
+from bankml.model.config import ModelConfig
 from bankml.model.pages import copied, zeros
-from bankml.model.plan import ModelConfig
 
 Q8_0_VALUES, Q8_0_BYTES = 32, 34  # of one block: an f16 scale and 32 signed bytes
 

@@ -1,8 +1,8 @@
 """Llama: Q and K turn by their position, adjacent values in pairs."""
 
 from bankml import _native
+from bankml.model.config import ModelConfig
 from bankml.model.decoder import Buffers, DecoderLayer
-from bankml.model.plan import ModelConfig
 
 
 class Llama:

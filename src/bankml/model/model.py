@@ -9,11 +9,11 @@ import numpy.typing as npt
 from bankml import _native
 from bankml.errors import UsageError
 from bankml.gate.verify import Verified
+from bankml.model.config import ModelConfig, read_config
 from bankml.model.decoder import MICRO_BATCH, Decoder, Graph
 from bankml.model.kv_cache import CacheType, KVCache, KVCells, asked_type
 from bankml.model.limits import MAX_CONTEXT, MAX_THREADS, context_cells, context_size
 from bankml.model.llama import Llama
-from bankml.model.plan import ModelConfig, read_config
 from bankml.model.qwen3 import Qwen3
 from bankml.model.weights import Weights
 

@@ -1,8 +1,8 @@
 """Qwen3: every head of Q and K is normed by itself, then turns by its position, first half against second."""
 
 from bankml import _native
+from bankml.model.config import ModelConfig
 from bankml.model.decoder import Buffers, DecoderLayer
-from bankml.model.plan import ModelConfig
 
 
 class Qwen3:

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from bankml import _native
 from bankml.errors import BankmlError, RequestError
-from bankml.sampling.lexicon import SamplerVocabulary
 from bankml.sampling.logprobs import TokenProbs, chain_probs, token_probs
 from bankml.sampling.parameters import RANDOM_SEED, SamplingParams, as_fields
+from bankml.sampling.vocabulary import SamplerVocabulary
 
 
 class SamplerChain:
@@ -23,12 +23,12 @@ class SamplerChain:
     which what it forbids is -inf: a second draw from the same generators.
     """
 
-    def __init__(self, params: SamplingParams, lexicon: SamplerVocabulary) -> None:
+    def __init__(self, params: SamplingParams, vocabulary: SamplerVocabulary) -> None:
         self.params = params
         # Not RANDOM_SEED itself, which would not be repeatable.
         self.seed = params.seed if params.seed != RANDOM_SEED else secrets.randbelow(RANDOM_SEED)
-        self._n_vocab = lexicon.n_vocab
-        self._chain = _build(params, lexicon, self.seed)
+        self._n_vocab = vocabulary.n_vocab
+        self._chain = _build(params, vocabulary, self.seed)
 
     def accept(self, token: int) -> None:
         """`token` is now part of the text."""
@@ -71,21 +71,21 @@ class SamplerChain:
         return self._chain
 
 
-def _build(params: SamplingParams, lexicon: SamplerVocabulary, seed: int) -> _native.SamplerChain:
+def _build(params: SamplingParams, vocabulary: SamplerVocabulary, seed: int) -> _native.SamplerChain:
     chain = _native.SamplerChain()
-    biases = [*params.logit_bias, *((t, -math.inf) for t in params.suppressed if 0 <= t < lexicon.n_vocab)]
+    biases = [*params.logit_bias, *((t, -math.inf) for t in params.suppressed if 0 <= t < vocabulary.n_vocab)]
     if biases:
         chain.add_logit_bias(biases)
     if params.mirostat:
         if params.temperature != 1.0:
             chain.add_temperature(params.temperature)
         if params.mirostat == 1:
-            chain.add_mirostat(lexicon.n_vocab, seed, params.mirostat_tau, params.mirostat_eta)
+            chain.add_mirostat(vocabulary.n_vocab, seed, params.mirostat_tau, params.mirostat_eta)
         else:
             chain.add_mirostat_v2(seed, params.mirostat_tau, params.mirostat_eta)
         return chain
     for name in params.samplers:
-        _ADD[name](chain, params, lexicon, seed)
+        _ADD[name](chain, params, vocabulary, seed)
     # What chooses comes last, wherever adaptive_p was named.
     if "adaptive_p" in params.samplers:
         chain.add_adaptive_p(params.adaptive_target, params.adaptive_decay, seed)
@@ -103,9 +103,9 @@ def _penalties(chain: _native.SamplerChain, p: SamplingParams, _: SamplerVocabul
         chain.add_penalties(p.repeat_last_n, p.repeat_penalty, p.frequency_penalty, p.presence_penalty)
 
 
-def _dry(chain: _native.SamplerChain, p: SamplingParams, lexicon: SamplerVocabulary, seed: int) -> None:
+def _dry(chain: _native.SamplerChain, p: SamplingParams, vocabulary: SamplerVocabulary, seed: int) -> None:
     if p.dry_multiplier != 0.0 and p.dry_base >= 1.0 and p.dry_penalty_last_n > 0:
-        breakers = lexicon.breakers(p.dry_sequence_breakers)
+        breakers = vocabulary.breakers(p.dry_sequence_breakers)
         chain.add_dry(p.dry_multiplier, p.dry_base, p.dry_allowed_length, p.dry_penalty_last_n, breakers)
 
 

@@ -23,8 +23,8 @@ from bankml.sampling.fields import (
     real,
     refuse,
 )
-from bankml.sampling.lexicon import SamplerVocabulary
 from bankml.sampling.parameters import LETTERS, NOT_PLAYED, RANDOM_SEED, SPELLINGS, SamplingParams
+from bankml.sampling.vocabulary import SamplerVocabulary
 
 MOST_BREAKERS = 256  # each is looked for in every token of the vocabulary
 DEFAULT_TOP_LOGPROBS = 20
@@ -83,7 +83,7 @@ _FIELDS: dict[str, Read] = {
 
 
 def from_request(
-    body: Mapping[str, Any], defaults: SamplingParams, lexicon: SamplerVocabulary, *, chat: bool = True
+    body: Mapping[str, Any], defaults: SamplingParams, vocabulary: SamplerVocabulary, *, chat: bool = True
 ) -> SamplingParams:
     """The request's values over `defaults` (model_defaults). A field that is absent or null keeps its default.
 
@@ -100,11 +100,11 @@ def from_request(
         refuse("backend_sampling", "sampling on a backend is not supported")
     values["post_sampling_probs"] = boolean(body, "post_sampling_probs")
     values["dry_sequence_breakers"] = _breakers(body)
-    values["logit_bias"] = _logit_bias(body, lexicon)
+    values["logit_bias"] = _logit_bias(body, vocabulary)
     values["ignore_eos"] = boolean(body, "ignore_eos")
     if values["ignore_eos"]:
         biases = defaults.logit_bias if values["logit_bias"] is None else values["logit_bias"]
-        values["logit_bias"] = biases + tuple((token, -math.inf) for token in lexicon.end_of_generation)
+        values["logit_bias"] = biases + tuple((token, -math.inf) for token in vocabulary.end_of_generation)
     values["samplers"] = _samplers(body)
 
     params = replace(defaults, **{field: value for field, value in values.items() if value is not None})
@@ -143,7 +143,7 @@ def _breakers(body: Mapping[str, Any]) -> tuple[str, ...] | None:
     return tuple(value)
 
 
-def _logit_bias(body: Mapping[str, Any], lexicon: SamplerVocabulary) -> tuple[tuple[int, float], ...] | None:
+def _logit_bias(body: Mapping[str, Any], vocabulary: SamplerVocabulary) -> tuple[tuple[int, float], ...] | None:
     """`[[token, bias], …]` or `{token: bias}`: the token an id or a text, which biases each of its tokens."""
     value = body.get("logit_bias")
     if value is None:
@@ -154,13 +154,13 @@ def _logit_bias(body: Mapping[str, Any], lexicon: SamplerVocabulary) -> tuple[tu
             if not isinstance(entry, list) or len(entry) != 2:
                 refuse("logit_bias", f"entry {at} must be a pair [token, bias], but got {kind_of(entry)}")
             bias = _bias(entry[1], f"entry {at}")
-            biases += [(token, bias) for token in _tokens_of(entry[0], f"entry {at}", lexicon)]
+            biases += [(token, bias) for token in _tokens_of(entry[0], f"entry {at}", vocabulary)]
     elif isinstance(value, dict):
         for key, item in value.items():
             where = f"'{key[:40]}'"
             is_id = re.fullmatch(r"\s*[+-]?\d{1,40}", key, re.ASCII)
             bias = _bias(item, where)
-            biases += [(token, bias) for token in _tokens_of(int(key) if is_id else key, where, lexicon)]
+            biases += [(token, bias) for token in _tokens_of(int(key) if is_id else key, where, vocabulary)]
     else:
         refuse("logit_bias", f"Value must be an array of pairs or an object, but got {kind_of(value)}")
     return tuple(biases)
@@ -177,15 +177,15 @@ def _bias(value: object, where: str) -> float:
         refuse("logit_bias", f"the bias of {where} must fit a 32-bit float")
 
 
-def _tokens_of(token: object, where: str, lexicon: SamplerVocabulary) -> list[int]:
+def _tokens_of(token: object, where: str, vocabulary: SamplerVocabulary) -> list[int]:
     if isinstance(token, str):
         if not token:
             refuse("logit_bias", f"the token of {where} is an empty text")
-        return list(lexicon.tokenize(token))
+        return list(vocabulary.tokenize(token))
     if isinstance(token, bool) or not isinstance(token, int):
         refuse("logit_bias", f"the token of {where} must be an id or a text, but got {kind_of(token)}")
-    if not 0 <= token < lexicon.n_vocab:
-        refuse("logit_bias", f"the token of {where} must be between 0 <= id <= {lexicon.n_vocab - 1}")
+    if not 0 <= token < vocabulary.n_vocab:
+        refuse("logit_bias", f"the token of {where} must be between 0 <= id <= {vocabulary.n_vocab - 1}")
     return [token]
 
 

@@ -12,8 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bankml.engine.queue import Cancelled
-from bankml.errors import EngineFailed
+from bankml.errors import Cancelled, EngineFailed
 from bankml.http.limits import Limits
 from bankml.upstream.engine_answer import AnswerReader, EngineHead, broken
 

@@ -10,32 +10,24 @@ is passed on, status and body; an answer that cannot be read becomes a 502, or a
 begun, and no receipt.
 """
 
-import logging
-import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from bankml.api import status
-from bankml.api.answering import CLIENT_LEFT, reply_unavailable
-from bankml.api.routes import Started
-from bankml.engine.queue import Cancelled
-from bankml.errors import BankmlError, EngineFailed, MethodNotAllowed, NotFound
-from bankml.http.error_bodies import error_object
-from bankml.http.exchange import EVENT_STREAM, JSON, Headers, Reply, Request, RequestOutcome
-from bankml.http.json_out import json_bytes, sse_event
+from bankml.errors import Cancelled, EngineFailed, MethodNotAllowed, NotFound
+from bankml.http.exchange import EVENT_STREAM, JSON, Reply, Request, RequestOutcome
+from bankml.http.json_out import json_bytes
 from bankml.http.relay import Relay
 from bankml.http.reply import WireReply
-from bankml.http.rules import error_body
+from bankml.http.tracked_reply import TrackedReply, respond
 from bankml.measure.prometheus import ServerState
 from bankml.receipt.receipt import Tally
 from bankml.upstream.client import EngineAnswer, EngineResponse, Patience
+from bankml.upstream.status import ENGINE, status
 from bankml.upstream.transcript import EventStream, Transcript, with_receipt
-from bankml.upstream.vouch import EngineErrorResponse, EngineVerifier, VerifiedConnection
-
-log = logging.getLogger("bankml.http")
+from bankml.upstream.verifier import EngineErrorResponse, EngineVerifier, VerifiedConnection
 
 
-class Outgoing(Started):
+class Outgoing(TrackedReply):
     """A reply of the gateway's own connections, which can relay."""
 
     def relay(self, relay: Relay) -> None:
@@ -82,19 +74,13 @@ class Proxy:
 
     def answer(self, request: Request, reply: Reply) -> RequestOutcome:
         """Answers `request` through `reply`. Whatever goes wrong becomes an answer, or an event once one has begun."""
-        outgoing = Outgoing(reply)
+        return respond(request, Outgoing(reply), self._handle)
+
+    def _handle(self, request: Request, reply: Outgoing) -> RequestOutcome:
         try:
-            return self._route(request)(request, outgoing)
-        except Cancelled:
-            return self._leave(outgoing)
+            return self._route(request)(request, reply)
         except EngineErrorResponse as error:
-            return _pass_on(error.answer, outgoing)
-        except BankmlError as error:
-            return self._refuse(error, request, outgoing)
-        except Exception as error:
-            # A defect here. The message may quote what a person wrote, so only its type and its place are logged.
-            log.error("%s\n%s", type(error).__name__, "".join(traceback.format_tb(error.__traceback__)))
-            return self._refuse(BankmlError("the server failed at this request; its log says where"), request, outgoing)
+            return _pass_on(error.answer, reply)
 
     def route(self, request: Request) -> str | None:
         """The path of the table above that `request` asks for."""
@@ -102,7 +88,7 @@ class Proxy:
 
     def state(self) -> ServerState:
         """What is true of it at this moment, for its metrics; of the engine only that it is one."""
-        return ServerState(status.BEHIND)
+        return ServerState(ENGINE)
 
     # ---- what is answered
 
@@ -111,11 +97,12 @@ class Proxy:
             raise NotFound("there is nothing at this path; GET /bankml says what this server is")
         method, handler = self._routes[request.path]
         if request.method != method and (request.method, method) != ("HEAD", "GET"):
-            raise MethodNotAllowed(f"{request.path} answers {method} only")
+            allowed = ("GET", "HEAD") if method == "GET" else (method,)
+            raise MethodNotAllowed(f"{request.path} answers {' and '.join(allowed)} only", allowed)
         return handler
 
     def _bankml(self, request: Request, reply: Outgoing) -> RequestOutcome:
-        reply.whole(200, json_bytes(status.in_front_of(self._vouch.verified, self._vouch.upstream.shown)))
+        reply.whole(200, json_bytes(status(self._vouch.verified, self._vouch.upstream.shown)))
         return RequestOutcome(200)
 
     def _look(self, request: Request, reply: Outgoing) -> RequestOutcome:
@@ -167,26 +154,6 @@ class Proxy:
         reply.finish()
         return stream.failed
 
-    # ---- what is not
-
-    def _leave(self, reply: Outgoing) -> RequestOutcome:
-        """The client left (and reads nothing) or the server is stopping. A stream that has begun breaks off."""
-        if not reply.started:
-            reply_unavailable(reply)
-        return RequestOutcome(CLIENT_LEFT, note="cancelled")
-
-    def _refuse(self, error: BankmlError, request: Request, reply: Outgoing) -> RequestOutcome:
-        if reply.started:
-            reply.write(sse_event(error_object(error)))
-            reply.finish()
-            return RequestOutcome(200, note=f"broken off: {error.kind}")
-        headers: Headers = ()
-        if isinstance(error, MethodNotAllowed):
-            method = self._routes[request.path][0]
-            headers = (("Allow", "GET, HEAD" if method == "GET" else method),)
-        reply.whole(error.status, error_body(error, request.path, request.address), JSON, headers)
-        return RequestOutcome(error.status, note=error.kind)
-
 
 def _target(request: Request) -> str:
     return f"{request.path}?{request.query}" if request.query else request.path
@@ -201,7 +168,7 @@ def _pass_on(answer: EngineResponse, reply: Reply) -> RequestOutcome:
     return RequestOutcome(code, note="" if code == 200 else "the engine's answer")
 
 
-def _write(reply: Started, data: bytes) -> None:
+def _write(reply: TrackedReply, data: bytes) -> None:
     if not reply.started:
         reply.start(200, EVENT_STREAM)
     if data and not reply.write(data):

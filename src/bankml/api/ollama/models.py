@@ -17,9 +17,9 @@ from bankml.gate.guard import guard, require_model
 from bankml.gguf.header import Header
 from bankml.library.facts import FileFacts, facts_of, missing, written_at
 from bankml.library.modelfile import Modelfile, can_be_spelled, write_modelfile
-from bankml.library.played import TEMPLATE_KEY
 from bankml.library.reference import ModelLayer, PinnedFile, Reference
 from bankml.library.residency import Library
+from bankml.library.supported import TEMPLATE_KEY
 
 Json = dict[str, Any]
 

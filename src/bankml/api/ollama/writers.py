@@ -5,12 +5,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from bankml.api.answering import BufferingWriter, Receipt, reply_unavailable
+from bankml.api.answering import BufferingWriter, Receipt
 from bankml.api.logprobs import Logprobs, without_stop_word
 from bankml.api.ollama.durations import moment, nanoseconds_of
 from bankml.engine.completion import Step
-from bankml.engine.queue import Cancelled
-from bankml.http.error_bodies import ollama_error_object
+from bankml.errors import Cancelled
 from bankml.http.exchange import NDJSON, Reply
 from bankml.http.json_out import json_bytes, ndjson_line
 from bankml.receipt.check import RECEIPT_KEY
@@ -108,9 +107,6 @@ class WholeWriter(BufferingWriter):
         entries = self._logprobs.array(without_stop_word(self._entries, self._stop_tokens(last)))
         self._reply.whole(200, json_bytes(self._head.final("".join(self._text), last, entries, receipt)))
 
-    def abandon(self) -> None:
-        reply_unavailable(self._reply, ollama_error_object)
-
 
 class StreamWriter:
     """The answer as lines of JSON: one for every Step that released text, then the last, which has none.
@@ -148,10 +144,6 @@ class StreamWriter:
     def end(self, last: Step, receipt: Receipt) -> None:
         self._send(self._head.final("", last, [], receipt))
         self._reply.finish()
-
-    def abandon(self) -> None:
-        if not self._started:
-            reply_unavailable(self._reply, ollama_error_object)
 
     def _send(self, value: Json) -> None:
         if not self._reply.write(ndjson_line(value)):

@@ -41,7 +41,7 @@ from bankml.gguf.header import open_regular, read_header
 from bankml.gguf.values import shown
 from bankml.gguf.writer import TensorSpec, TensorWriter, writing
 from bankml.library.json_file import parse_object, read_bytes
-from bankml.model.plan import read_config
+from bankml.model.config import read_config
 from bankml.sampling.parameters import model_defaults
 from bankml.text.template import ChatTemplate
 from bankml.text.tokenizer import Tokenizer

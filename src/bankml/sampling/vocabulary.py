@@ -28,7 +28,7 @@ class SamplerVocabulary:
         self.tokenize = tokenize
         self.end_of_generation = tuple(end_of_generation)
         token_texts = lru_cache(maxsize=1)(lambda: _native.TokenTexts(list(texts())))
-        # Nothing here leads back to the lexicon itself, so that it goes with the model, not with a later collection.
+        # Nothing here leads back to the vocabulary itself, so that it goes with the model, not with a later collection.
         self._breakers = lru_cache(maxsize=8)(lambda strings: _find_breakers(strings, tokenize, token_texts))
 
     def breakers(self, strings: tuple[str, ...]) -> _native.Breakers:

@@ -1,7 +1,7 @@
 """Whether a model is played, as far as its header says. Asked before the file is hashed: nothing large is imported."""
 
 from bankml.gguf.header import Header
-from bankml.model.plan import read_config, unsupported
+from bankml.model.config import read_config, unsupported
 from bankml.text.vocabulary import played_pretokenizer
 
 TEMPLATE_KEY = "tokenizer.chat_template"
