@@ -20,7 +20,7 @@ sys.path.insert(0, str(ROOT))
 
 from bankml.gguf.header import read_header  # noqa: E402
 from bankml.grammar.matcher import Grammar, Matcher  # noqa: E402
-from bankml.library.load import tree_of  # noqa: E402
+from bankml.library.resident import grammar_tree  # noqa: E402
 from bankml.text.tokenizer import Tokenizer  # noqa: E402
 
 GRAMMARS = ROOT / "tests" / "recordings" / "grammar" / "grammars.json"
@@ -66,7 +66,7 @@ def main():
     options = parser.parse_args()
     tokenizer = Tokenizer.from_header(read_header(options.model))
     start = time.perf_counter()
-    tree = tree_of(tokenizer)
+    tree = grammar_tree(tokenizer)
     print(f"{options.model.name}: {tokenizer.n_vocab} tokens, tree made in {time.perf_counter() - start:.2f} s")
     reference = None
     if options.reference:

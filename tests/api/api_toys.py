@@ -2,7 +2,7 @@
 
 import json
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 
 from bankml.api.ollama.routes import Ollama
@@ -16,6 +16,8 @@ from bankml.library.registry import Registry
 from bankml.library.residency import Library
 from bankml.library.resident import Resident
 from bankml.receipt.receipt import Provenance, sha256_hex
+from bankml.sampling.parameters import SamplingParams
+from bankml.text.template import ChatTemplate, RenderedPrompt
 from tests.engine.engine_toys import ByteVocabulary, GreedySampler, ToyModel, ToyPieces, saying
 
 PROVENANCE = Provenance("bankml-native test", sha256_hex(b"weights"), "play")
@@ -36,32 +38,50 @@ class ToyFile:
     header = SimpleNamespace(metadata={"general.architecture": "toy", "toy.context_length": 4096})
     changed = False
 
+    @property
+    def unchanged(self):
+        return not self.changed
+
     def check_unchanged(self):
         if self.changed:
             raise ModelChanged("Toy-1M-F16.gguf is not the file that was verified")
 
 
-def prompt(body):
-    if "messages" not in body:
-        raise RequestError("'messages' is required")
-    messages = body["messages"]
-    if not isinstance(messages, list) or not messages:
-        raise RequestError("Expected 'messages' to be an array")
-    if not all(isinstance(m, dict) and isinstance(m.get("content"), str) for m in messages):
-        raise RequestError("All messages must contain 'content'")
-    prefill = messages[-1]["content"] if messages[-1].get("role") == "assistant" else ""
-    messages = messages[:-1] if messages[-1].get("role") == "assistant" else messages
-    return SimpleNamespace(text="".join(f"Q:{m['content']}\n" for m in messages) + "A:" + prefill, prefill=prefill)
+class ToyResident(Resident):
+    """A model whose prompt is its messages' text, and whose sampler a test chooses."""
+
+    toy_sampler = staticmethod(lambda overrides: GreedySampler())
+    toy_template = None
+
+    def render(self, conversation, *, for_grammar=False):
+        if self.toy_template is not None and for_grammar:  # the toy's own prompt, as the template's grammar sees it
+            asked = self.toy_template.prompt(conversation, for_grammar=True)
+            return replace(self.render(conversation), generation_prompt=asked.generation_prompt, opening=asked.opening)
+        messages = conversation.messages
+        if not all(isinstance(m["content"], str) for m in messages):
+            raise RequestError("All messages must contain 'content'")
+        prefill = messages[-1]["content"] if conversation.continues else ""
+        shown = messages[:-1] if conversation.continues else messages
+        return RenderedPrompt("".join(f"Q:{m['content']}\n" for m in shown) + "A:" + prefill, prefill)
+
+    def sampler(self, overrides):
+        overrides.over(self.defaults, self._vocabulary)
+        return self.toy_sampler(overrides)
+
+    def text_stream(self, stop, *, chat=False, begun=False):
+        return ToyPieces(stop, chat, begun)
 
 
-def toy_resident(answer="Oslo.", model=None, sampler=lambda body, chat=True: GreedySampler()):
+def toy_resident(answer="Oslo.", model=None, sampler=None, template="{{ messages }}"):
     """`answer`: a text to say, or a function from the context's tokens to the next."""
     model = model or ToyModel(saying(answer) if isinstance(answer, str) else answer)
-    return Resident(
-        source=SOURCE, verified=ToyFile(), provenance=PROVENANCE,
-        engine=Engine(model, ByteVocabulary()), tokens=ByteVocabulary(), template="{{ messages }}", bos="", eos="<b>",
-        prompt=prompt, sampler=sampler, text_pieces=ToyPieces, sampling_defaults={"temperature": 0.8},
+    resident = ToyResident(
+        source=SOURCE, verified=ToyFile(), provenance=PROVENANCE, engine=Engine(model, ByteVocabulary()),
+        tokens=ByteVocabulary(), template=ChatTemplate(template), defaults=SamplingParams(),
     )  # fmt: skip
+    if sampler is not None:
+        resident.toy_sampler = sampler
+    return resident
 
 
 class ToyOpener:

@@ -1,14 +1,10 @@
 """Chat answers that are held to JSON: their content is the value alone, whole and streamed, and so is what is
 hashed."""
 
-from dataclasses import replace
-
 import pytest
 
 from bankml.api.routes import NativeApplication
-from bankml.grammar.constraint import constraint
 from bankml.receipt.receipt import sha256_hex
-from bankml.text.template import ChatTemplate
 from tests.api.api_toys import ask, toy_library, toy_resident, user
 from tests.grammar.answer_cases import TEMPLATES
 
@@ -18,10 +14,10 @@ VALUE = '{"a": ["\\u00e9", 1]}'
 
 def application(says, template="plain"):
     """A model that says what it is told, held to nothing: what the grammar does is tested in its own room."""
-    model = toy_resident(says)
-    return NativeApplication(
-        toy_library(replace(model, constraint=lambda body: constraint(body, ChatTemplate(TEMPLATES[template]))))
-    )
+    model = toy_resident(says, template=TEMPLATES[template])
+    model.toy_template = model.template
+    model.with_grammar = lambda sampler, constraint: sampler
+    return NativeApplication(toy_library(model))
 
 
 def answer(says, **fields):
@@ -29,7 +25,7 @@ def answer(says, **fields):
     assert reply.status == 200
     if not fields.get("stream"):
         return reply.json["choices"][0]["message"]["content"], reply.json["bankml_receipt"]
-    texts = [choice["delta"].get("content", "") for event in reply.events for choice in event.get("choices", ())]
+    texts = [choice["delta"].get("content") or "" for event in reply.events for choice in event.get("choices", ())]
     return texts, reply.events[-1]["bankml_receipt"]
 
 

@@ -3,40 +3,26 @@ route: each is an answer or a refusal, and soon."""
 
 import json
 import time
-from dataclasses import replace
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bankml.api.routes import NativeApplication
-from bankml.grammar.constraint import constraint
-from bankml.grammar.matcher import vocabulary_tree
-from bankml.library.load import with_grammar
 from bankml.receipt.check import check
-from bankml.text.template import ChatTemplate
 from tests.api.api_toys import CHAT, ask, toy_library, toy_resident, user
-from tests.engine.engine_toys import N_VOCAB, ByteVocabulary, hashing
+from tests.engine.engine_toys import hashing
 from tests.grammar.answer_cases import TEMPLATES
 
-BYTES = ByteVocabulary()
-TREE = vocabulary_tree([BYTES.spelling(token) for token in range(N_VOCAB)], [N_VOCAB - 1])
-PLAIN = ChatTemplate(TEMPLATES["plain"])
 LONGEST = 2.0
 """Seconds of processor time that a refusal or a short answer may take, whatever it is held to."""
 
 
 def application(says=hashing):
     """A model that says what it is told as far as it is allowed to."""
-    return NativeApplication(
-        toy_library(
-            replace(
-                toy_resident(says),
-                constraint=lambda body: constraint(body, PLAIN),
-                held=lambda chain, wanted: with_grammar(chain, wanted, BYTES, TREE),
-            )
-        )
-    )
+    model = toy_resident(says, template=TEMPLATES["plain"])
+    model.toy_template = model.template
+    return NativeApplication(toy_library(model))
 
 
 def complete(says="Oslo.", **fields):

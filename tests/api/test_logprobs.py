@@ -27,7 +27,7 @@ class Telling(GreedySampler):
 
 def answers(text, path=CHAT, **more):
     """The same question whole and streamed: (bodies, replies)."""
-    application = toy_application(text, sampler=lambda body, chat=True: Telling())
+    application = toy_application(text, sampler=lambda overrides: Telling())
     asked = user("Capital?", **more) if path == CHAT else {"prompt": "A:", **more}
     bodies = [json.dumps({**asked, "stream": stream}).encode() for stream in (False, True)]
     return bodies, [ask(application, path, body) for body in bodies]
@@ -69,11 +69,11 @@ def roles(reply):
     return [event["choices"][0]["delta"].get("role") for event in reply.events if event.get("choices")]
 
 
-def test_the_role_comes_with_the_first_token_and_only_when_probabilities_do():
+def test_the_role_comes_before_everything_else():
     assert roles(answers("Os")[1][1]) == ["assistant", None, None, None]
-    assert roles(answers("é")[1][1]) == [None, None]  # the first token releases nothing: llama-server sends no role
+    assert roles(answers("é")[1][1]) == ["assistant", None, None]
     plain = ask(toy_application("Os"), body=user("Capital?", stream=True))
-    assert roles(plain) == [None, None, None]
+    assert roles(plain) == ["assistant", None, None, None]
 
 
 def test_what_is_held_for_a_stop_string_comes_with_the_token_that_releases_it():
@@ -102,7 +102,7 @@ def test_text_that_the_token_limit_releases_has_no_entry_of_its_own():
 
 
 def test_after_the_samplers_a_probability_is_no_logarithm():
-    application = toy_application("O", sampler=lambda body, chat=True: Telling(logarithmic=False))
+    application = toy_application("O", sampler=lambda overrides: Telling(logarithmic=False))
     entry = whole_entries(ask(application, body=user("Capital?")))[0]
     assert list(entry) == ["id", "token", "bytes", "prob", "top_probs"]
     assert list(entry["top_probs"][0]) == ["id", "token", "bytes", "prob"]

@@ -4,6 +4,7 @@ import pytest
 
 from bankml import __version__
 from bankml.api.routes import ROUTES
+from bankml.sampling.numbers import float32
 from tests.api.api_toys import PROVENANCE, ToyModel, ask, toy_application, user
 from tests.engine.engine_toys import END, N_VOCAB
 
@@ -57,7 +58,8 @@ def test_health(get):
 
 def test_props(get):
     props = get("/props").json
-    assert props["default_generation_settings"] == {"params": {"temperature": 0.8}, "n_ctx": 4096}
+    assert props["default_generation_settings"]["n_ctx"] == 4096
+    assert props["default_generation_settings"]["params"]["temperature"] == float32(0.8)
     assert (props["total_slots"], props["model_path"], props["chat_template"]) == (
         1,
         "Toy-1M-F16.gguf",

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from bankml.api.chat_request import COUNTS, FLAGS, MAX_TOKENS_FIELDS, REFUSED
-from bankml.api.json_in import MAX_DEPTH, read_json
+from bankml.api.reading.generation import COUNTS, FLAGS, MAX_TOKENS_FIELDS, UNSUPPORTED
+from bankml.api.reading.json_body import MAX_DEPTH, read_json
 from bankml.errors import RequestError
 from bankml.http.json_out import json_bytes
 from tests.api.api_toys import CHAT, ask, toy_application, user
@@ -116,13 +116,13 @@ def test_a_field_that_cannot_be(more, message):
     assert (reply.status, reply.error["message"], reply.error["type"]) == (400, message, "invalid_request_error")
 
 
-@pytest.mark.parametrize(("field", "value"), [(f, v) for f, (values, _) in REFUSED.items() for v in values])
+@pytest.mark.parametrize(("field", "value"), [(f, v) for f, (values, _) in UNSUPPORTED.items() for v in values])
 def test_refused_fields_pass_when_they_change_nothing(field, value):
     assert ask(toy_application(), body=user("Hi", **{field: value})).status == 200
     assert ask(toy_application(), body=user("Hi", **{field: None})).status == 200
 
 
-@pytest.mark.parametrize("field", list(REFUSED))
+@pytest.mark.parametrize("field", list(UNSUPPORTED))
 def test_refused_fields_are_named(field):
     reply = ask(toy_application(), body=user("Hi", **{field: 12345}))
     assert reply.status == 400 and reply.error["message"].startswith(f"Field '{field}': ")
@@ -164,7 +164,7 @@ json_values = st.recursive(
 names = st.sampled_from(
     ["messages", "model", "stream", "stream_options", "stop", "n", "n_cmpl", "cache_prompt", "response_format",
      "content", "tokens", "parse_special", "with_pieces",
-     *MAX_TOKENS_FIELDS, *REFUSED]
+     *MAX_TOKENS_FIELDS, *UNSUPPORTED]
 )  # fmt: skip
 good_messages = st.just([{"role": "user", "content": "Hi"}])
 

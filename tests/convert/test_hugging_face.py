@@ -16,6 +16,7 @@ from bankml.errors import FileProblem, Refused
 from bankml.gate.verify import record, verify
 from bankml.gguf.header import read_header
 from bankml.library.load import load
+from bankml.sampling.overrides import SamplingOverrides
 from tests import oracle
 from tests.convert.hf_folder import LLAMA, QWEN3, converted, edit, make_folder, rewrite, tensors_of
 from tests.end_to_end import tiny
@@ -28,7 +29,12 @@ def answer(path, prompt, count=24):
     try:
         body = {"messages": [{"role": "user", "content": prompt}], "temperature": 0}
         tokens = resident.tokens.encode(resident.prompt(body).text)
-        steps = complete(Job(tokens, count), resident.engine, resident.sampler(body), resident.text_pieces(()))
+        steps = complete(
+            Job(tokens, count),
+            resident.engine,
+            resident.sampler(SamplingOverrides(temperature=0.0)),
+            resident.text_stream(()),
+        )
         return [(step.token, step.text) for step in steps]
     finally:
         resident.engine.close()

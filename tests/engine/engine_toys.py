@@ -11,6 +11,9 @@ END, N_VOCAB = 256, 257
 
 class ByteVocabulary:
     n_vocab = N_VOCAB
+    bos_text = ""
+    eos_text = "<b>"
+    end_of_generation = frozenset({END})
     longest = len("<end>")
 
     def encode(self, text, parse_special=True):

@@ -6,7 +6,7 @@ import pytest
 from bankml.errors import RequestError
 from bankml.gguf.header import read_header
 from bankml.grammar.matcher import Grammar, Matcher
-from bankml.library.load import tree_of
+from bankml.library.resident import grammar_tree
 from bankml.text.tokenizer import Tokenizer
 from tests import oracle
 from tests.grammar.cases import RECORDED, WITH_TOKENS
@@ -20,7 +20,7 @@ class Both:
     def __init__(self, name):
         path = oracle.model(f"{name}.gguf")
         self.tokenizer = Tokenizer.from_header(read_header(path))
-        self.tree = tree_of(self.tokenizer)
+        self.tree = grammar_tree(self.tokenizer)
         self.reference = ReferenceGrammars(path)
         self.n_positions = POSITIONS[name]
         assert self.reference.n_vocab == self.tokenizer.n_vocab

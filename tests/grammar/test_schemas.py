@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bankml.api.json_in import read_json
+from bankml.api.reading.json_body import read_json
 from bankml.errors import RequestError
 from bankml.grammar.json_schema import json_schema_to_grammar
 from bankml.grammar.json_schema.json_text import json_text

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bankml.api.json_in import read_json
+from bankml.api.reading.json_body import read_json
 from bankml.errors import BankmlError, RequestError
-from bankml.grammar.constraint import constraint
 from bankml.grammar.json_schema import json_schema_to_grammar
 from bankml.grammar.json_schema.json_text import json_text
 from bankml.text.template import ChatTemplate
 from tests.grammar.answer_cases import MESSAGES, TEMPLATES
+from tests.grammar.constraining import constrain, content_stream
 from tests.grammar.probe import llama_cpp, probe
 
 pytestmark = pytest.mark.oracle
@@ -159,7 +159,7 @@ def test_templates_of_many_models():
     for path in sorted((llama_cpp() / "models" / "templates").glob("*.jinja")):
         source = path.read_text("utf-8")
         try:
-            made = constraint(
+            made = constrain(
                 {"messages": MESSAGES, "json_schema": json.loads(schema)}, ChatTemplate(source, "<s>", "</s>")
             )
         except BankmlError:
@@ -207,7 +207,7 @@ json_texts = st.recursive(
 )
 def test_random_answers(template, head, value, around):
     source = TEMPLATES[template]
-    made = constraint({"messages": MESSAGES, "json_schema": {}}, ChatTemplate(source))
+    made = constrain({"messages": MESSAGES, "json_schema": {}}, ChatTemplate(source))
     asked = {
         "template": source,
         "bos": "",
@@ -217,7 +217,7 @@ def test_random_answers(template, head, value, around):
         "continue": False,
     }
     reference = probe().ask("chat", **asked)
-    answer, content, got = head + around.replace("{}", value), made.content(), ""
+    answer, content, got = head + around.replace("{}", value), content_stream(made), ""
     got = content.push("")
     for size in range(len(answer) + 1):
         got += content.push(answer[size - 1]) if size else ""

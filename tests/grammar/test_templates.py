@@ -5,19 +5,20 @@ from pathlib import Path
 
 import pytest
 
+from bankml.api.reading.constraints import read_chat_constraint
 from bankml.errors import RequestError
-from bankml.grammar.constraint import constraint, wanted_schema
 from bankml.grammar.content import ContentStream
 from bankml.grammar.template_grammar import answer_shape
 from bankml.text.reasoning import ReasoningMarks
 from bankml.text.template import ChatTemplate
 from tests.grammar.answer_cases import CONTINUED, MESSAGES, SCHEMAS, TEMPLATES
+from tests.grammar.constraining import constrain, content_stream
 
 RECORDED = json.loads((Path(__file__).parents[1] / "recordings" / "grammar" / "answers.json").read_text("utf-8"))
 
 
 def held(template, messages=MESSAGES, **fields):
-    return constraint({"messages": messages, **fields}, ChatTemplate(TEMPLATES[template]))
+    return constrain({"messages": messages, **fields}, ChatTemplate(TEMPLATES[template]))
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
@@ -56,7 +57,7 @@ def test_the_content_is_the_value_as_the_reference_tells_it(template):
     compared = 0
     for constrained, answers in ((made, shape["answers"]), (again, shape["rest of the continued"])):
         for answer, want in answers.items():
-            got = contents(constrained.content(), answer)
+            got = contents(content_stream(constrained), answer)
             for size, one in enumerate(want):
                 if one is None or (not one and got[size]):
                     assert size and got[size].startswith(got[size - 1]), (answer, size)
@@ -70,11 +71,11 @@ def test_the_content_is_the_value_as_the_reference_tells_it(template):
 def test_it_does_not_matter_in_what_pieces_an_answer_comes(template):
     made = held(template, json_schema={"type": "object"})
     for answer in RECORDED[template]["answers"]:
-        assert made.content().push(answer) == contents(made.content(), answer)[-1]
+        assert content_stream(made).push(answer) == contents(content_stream(made), answer)[-1]
 
 
 def test_deep_answers_are_no_trouble():
-    content = held("plain", json_schema={}).content()
+    content = content_stream(held("plain", json_schema={}))
     answer = '{"a":' + "[" * 100_000 + "]" * 100_000 + "}"
     assert content.push(answer + " and more") == answer
 
@@ -99,7 +100,7 @@ def test_deep_answers_are_no_trouble():
     ],
 )
 def test_which_schema_is_meant(fields, schema):
-    assert wanted_schema(fields) == schema
+    assert read_chat_constraint(fields).schema == schema
 
 
 @pytest.mark.parametrize(
@@ -121,7 +122,7 @@ def test_what_is_refused(fields, why):
 
 def test_a_grammar_of_the_request_s_own_stands_alone():
     made = held("think", grammar='root ::= "x"')
-    assert (made.grammar, made.opening, made.content()) == ('root ::= "x"', "", None)
+    assert (made.grammar, made.opening, content_stream(made)) == ('root ::= "x"', "", None)
     assert held("think", grammar="") is None
 
 

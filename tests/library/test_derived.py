@@ -1,5 +1,6 @@
 import json
 import os
+from dataclasses import replace
 from hashlib import sha256
 
 import pytest
@@ -8,11 +9,14 @@ from bankml.errors import NotFound, Refused, RequestError
 from bankml.files import atomic_write
 from bankml.library import manifest as manifest_module
 from bankml.library.derived import copy, create, delete
-from bankml.library.layer import context_of, with_layer, with_parameters
+from bankml.library.layer import context_of, with_layer
 from bankml.library.manifest import digest_of
 from bankml.library.modelfile import Modelfile
 from bankml.library.reference import ModelLayer, PinnedFile
 from bankml.library.registry import Registry
+from bankml.library.request import GenerationRequest, RawPrompt
+from bankml.sampling.overrides import SamplingOverrides
+from bankml.text.messages import Conversation
 from tests.end_to_end import tiny
 from tests.library.folders import TEMPLATE, make_odd, pin, templated
 
@@ -415,29 +419,31 @@ LATE = [USER, {"role": "assistant", "content": "a"}, SYSTEM]
     ],
 )
 def test_where_the_layers_messages_go(messages, applied):
-    body = {"messages": messages}
-    assert [message["content"] for message in with_layer(LAYER, body)["messages"]] == applied
-    assert body == {"messages": messages}
+    request = GenerationRequest(None, Conversation(messages))
+    assert [message["content"] for message in with_layer(LAYER, request).prompt.messages] == applied
+    assert request.prompt.messages == messages
     without = ModelLayer(messages=LAYER.messages)
-    assert [m["content"] for m in with_layer(without, body)["messages"]] == [one for one in applied if one != "S"]
+    contents = [message["content"] for message in with_layer(without, request).prompt.messages]
+    assert contents == [one for one in applied if one != "S"]
 
 
-@pytest.mark.parametrize("messages", [None, [], "text", {}, 3])
-def test_messages_that_are_none_are_left_to_their_reader(messages):
-    assert with_layer(LAYER, {"messages": messages})["messages"] == messages
-    assert "messages" not in with_layer(LAYER, {})
+def test_a_layer_s_answer_before_a_continued_one_is_refused():
+    layer = ModelLayer(messages=({"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}))
+    request = GenerationRequest(None, Conversation.of([{"role": "assistant", "content": "b"}]))
+    with pytest.raises(RequestError, match="Cannot have 2 or more assistant messages at the end"):
+        with_layer(layer, request)
 
 
 def test_parameters_stand_under_the_requests_own():
-    body = {"temperature": 0, "top_k": None, "seed": 1}
-    assert with_parameters(LAYER, body) == {"temperature": 0, "top_k": 3, "seed": 1, "max_tokens": 9, "stop": ["x"]}
-    for field in ("max_tokens", "n_predict", "max_completion_tokens"):
-        assert with_parameters(LAYER, {field: 4})[field] == 4
-        assert field == "max_tokens" or "max_tokens" not in with_parameters(LAYER, {field: 4})
-    assert with_parameters(LAYER, {"stop": "y"})["stop"] == "y"
-    assert with_parameters(LAYER, {"stop": []})["stop"] == []
-    assert with_parameters(ModelLayer(parameters={"num_predict": -2}), {}) == {"max_tokens": -1}
-    assert with_layer(None, body) == with_parameters(None, body) == body
+    request = GenerationRequest(None, RawPrompt(("x",)), sampling=SamplingOverrides(temperature=0.0, seed=1))
+    applied = with_layer(LAYER, request)
+    assert applied.sampling == SamplingOverrides(temperature=0.0, seed=1, top_k=3)
+    assert (applied.max_tokens, applied.stop, applied.prompt) == (9, ("x",), request.prompt)
+    limited = with_layer(LAYER, replace(request, max_tokens=4, stop=("y",)))
+    assert (limited.max_tokens, limited.stop) == (4, ("y",))
+    assert with_layer(LAYER, replace(request, stop=())).stop == ()
+    assert with_layer(ModelLayer(parameters={"num_predict": -2}), request).max_tokens == -1
+    assert with_layer(None, request) is request
 
 
 def test_a_layers_context():

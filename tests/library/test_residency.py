@@ -10,9 +10,12 @@ from dataclasses import replace
 
 import pytest
 
-from bankml.api.answering import answer
+from bankml.api.answering import Call, answer
+from bankml.api.formats.chat import ChatFormat
+from bankml.api.generation import ContextRule
+from bankml.api.reading.generation import chat_request
 from bankml.api.routes import NativeApplication
-from bankml.errors import Cancelled, NotFound, Refused, RequestError
+from bankml.errors import Cancelled, ContextExceeded, NotFound, Refused
 from bankml.gate.verify import record, verify
 from bankml.library.facts import FileFacts
 from bankml.library.load import open_library
@@ -23,6 +26,12 @@ from tests.end_to_end.tiny import MODELS, write
 from tests.engine.engine_toys import ToyModel, saying
 
 NEVER = lambda: False  # noqa: E731
+
+
+def call(shelf, name, text, **more):
+    """A chat request to the model of that name."""
+    request = chat_request({"messages": [{"role": "user", "content": text}]})
+    return Call(b"{}", time.monotonic(), request, shelf.resolve(name), ContextRule(), ChatFormat, **more)
 
 
 class Shelf:
@@ -71,7 +80,9 @@ class Shelf:
                 super().close()
                 shelf.alive -= 1
 
-        return replace(toy_resident(model=Counted(saying(f"I am {source.name}."))), source=source)
+        resident = toy_resident(model=Counted(saying(f"I am {source.name}.")))
+        resident.source = source
+        return resident
 
     def library(self):
         return Library(self, self, self.open(self.startup.source))
@@ -168,12 +179,9 @@ def test_a_mistake_that_only_the_model_shows_does_not_keep_it():
     shelf = Shelf("one", "two")
     library = shelf.library()
 
-    def prepare(resident, loading):
-        raise RequestError("it does not fit this model")
-
     for keep, resident in ((0, None), (60, "two")):
-        with pytest.raises(RequestError):
-            answer(library, shelf.resolve("two"), prepare, MemoryReply(), keep)
+        with pytest.raises(ContextExceeded):
+            answer(library, call(shelf, "two", "x" * 5000, keep=keep), MemoryReply())
         assert (library.resident and library.resident.name) == resident
     assert library.expires_at == pytest.approx(time.time() + 60, abs=1)
 
@@ -189,7 +197,7 @@ def test_a_request_whose_client_left_while_a_model_was_loaded_is_not_read():
 
     shelf.open = open_and_hang_up
     with pytest.raises(Cancelled):
-        answer(library, shelf.resolve("two"), lambda resident, loading: read.append(1), reply)
+        answer(library, call(shelf, "two", "Hi"), reply, lambda *_: read.append(1))
     assert read == [] and library.resident.name == "two"
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from bankml.sampling.fields import float32
+from bankml.sampling.numbers import float32
 from bankml.sampling.parameters import DEFAULT_SAMPLERS, SamplingParams
 
 

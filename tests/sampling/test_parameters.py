@@ -3,7 +3,7 @@
 import pytest
 
 from bankml.errors import Refused
-from bankml.sampling.fields import float32
+from bankml.sampling.numbers import float32
 from bankml.sampling.parameters import SamplingParams, model_defaults
 
 

@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 
+from bankml.api.reading.sampling import read_sampling
 from bankml.errors import RequestError
 from bankml.sampling.chain import SamplerChain
 from bankml.sampling.parameters import SamplingParams
-from bankml.sampling.request import from_request
 from bankml.sampling.vocabulary import SamplerVocabulary
 
 N_VOCAB = 50
@@ -17,7 +17,7 @@ LOGITS = np.random.RandomState(3).randint(-60, 60, N_VOCAB).astype(np.float32) /
 
 def sampler(chat=False, **body):
     vocabulary = SamplerVocabulary(N_VOCAB, lambda text: [7], lambda: [b"x"] * N_VOCAB, [2, 3])
-    return SamplerChain(from_request({"seed": 1, **body}, SamplingParams(), vocabulary, chat=chat), vocabulary)
+    return SamplerChain(read_sampling({"seed": 1, **body}, chat=chat).over(SamplingParams(), vocabulary), vocabulary)
 
 
 def reported(**body):

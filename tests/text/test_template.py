@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bankml.api.reading.messages import read_conversation
 from bankml.errors import Refused, RequestError
-from bankml.text.messages import Conversation, conversation
+from bankml.text.messages import Conversation
 from bankml.text.template import ChatTemplate
 from scripts.record_templates import dispatcher
 from tests.text.template_cases import CONVERSATION, CONVERSATIONS, SNIPPETS, TEMPLATES
@@ -21,7 +22,7 @@ HELLO = Conversation([{"role": "user", "content": "hello"}])
 
 def prompt(template: ChatTemplate, body) -> str | None:
     try:
-        return template.prompt(conversation(body)).text
+        return template.prompt(read_conversation(body)).text
     except RequestError:
         return None
 
@@ -61,13 +62,13 @@ def test_the_marks_of_reasoning():
 
 def test_the_generation_prompt_is_what_asking_adds():
     template = ChatTemplate(TEMPLATES["thinks"])
-    assert template.generation_prompt(HELLO) == "<|assistant|>\n<think>\n\n</think>\n\n"
+    assert template.prompt(HELLO, for_grammar=True).generation_prompt == "<|assistant|>\n<think>\n\n</think>\n\n"
 
 
 def test_a_continued_answer_brings_its_beginning():
     template = ChatTemplate(TEMPLATES["thinks"])
     body = {"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "The sky"}]}
-    answer = template.prompt(conversation(body))
+    answer = template.prompt(read_conversation(body))
     assert answer.prefill == "The sky"
     assert answer.text.endswith("<|assistant|>\n<think>\n\n</think>\n\nThe sky")
 
@@ -77,7 +78,7 @@ def test_an_answer_is_not_continued_inside_its_reasoning():
         "messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "reasoning_content": "hm", "content": ""}]
     }
     with pytest.raises(RequestError, match="inside its reasoning"):
-        ChatTemplate(TEMPLATES["thinks"]).prompt(conversation(body))
+        ChatTemplate(TEMPLATES["thinks"]).prompt(read_conversation(body))
 
 
 def test_a_template_that_refuses_says_why():

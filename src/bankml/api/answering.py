@@ -1,166 +1,175 @@
-"""One answer from its turn in the line to its last byte, whatever its form: chat or completion, whole or streamed."""
+"""The life of one response, whichever API it is for: queue, load the model, generate, write, receipt."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import Protocol
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
-from bankml.engine.completion import Job, Step, TokenReport, complete, fits
-from bankml.engine.parts import TextPieces, TokenSampler
+from bankml.api.formats.logprobs import Json, Logprobs
+from bankml.api.formats.response import (
+    BufferedResponse,
+    ResponseContext,
+    ResponseFormat,
+    StreamedResponse,
+    Writer,
+)
+from bankml.api.generation import ContextRule, bind
+from bankml.engine.completion import Step, complete
 from bankml.errors import Cancelled
 from bankml.grammar.sampler import GrammarSampler
-from bankml.http.exchange import Reply, RequestOutcome
+from bankml.http.exchange import Reply, Request, RequestOutcome
 from bankml.http.tracked_reply import CANCELLED, CLIENT_LEFT, RequestCancelled
+from bankml.library.layer import context_of, with_layer
 from bankml.library.reference import Reference
+from bankml.library.request import GenerationRequest, RawPrompt
 from bankml.library.residency import FOR_GOOD, Library
 from bankml.library.resident import Resident
 from bankml.measure.energy import Counters, joules, read_counters
 from bankml.measure.timing import Timing
 from bankml.receipt.receipt import Tally
+from bankml.text.answer import content_of
 
-Receipt = Callable[[], Mapping[str, object]]
-"""Gives the receipt of an answer of which everything has been written."""
+FormatOf = Callable[[ResponseContext], ResponseFormat]
+
+WriterOf = Callable[[ResponseContext, ResponseFormat, Logprobs, Reply], Writer]
 
 
 @dataclass(frozen=True)
-class Generation:
-    """What is to be generated and how. `prefill` is the beginning of the answer that the request brought along."""
+class Call:
+    """One request on its way to a model.
 
-    job: Job
-    sampler: TokenSampler
-    pieces: TextPieces
-    prefill: str = ""
-    told: Callable[[Iterable[Step]], Iterable[Step]] = iter
-    """What of each Step is told; for an answer that is held to JSON, its value's growth."""
+    The receipt is about the bytes `body`, which arrived at `arrived` (time.monotonic). `request` is what they ask for,
+    over the layer of the model that `reference` names; the model stays loaded for `keep` seconds afterwards.
+    `logprob_shape` makes another API's logprobs entry of llama-server's.
+    """
+
+    body: bytes
+    arrived: float
+    request: GenerationRequest
+    reference: Reference
+    context: ContextRule
+    format_of: FormatOf
+    keep: float | None = FOR_GOOD
+    logprob_shape: Callable[[Json], Json] = field(default=lambda entry: entry)
 
 
-class Writer(Protocol):
-    """Where the Steps of one answer go. `step` and `end` raise Cancelled when nobody reads any more."""
+def call_of(library: Library, request: GenerationRequest, http: Request, format_of: FormatOf) -> Call:
+    """The call of an OpenAI or llama-server request. Raises RequestError, NotFound, Refused.
 
-    def begin(self, prefill: str) -> None:
-        """The answer begins with a text that the request brought along, often none."""
+    A conversation loses its oldest messages only where the model's layer sets a context; otherwise one that does not
+    fit is refused, as in llama-server. A raw prompt's continuation ends with the context.
+    """
+    reference = library.resolve(request.model)
+    layer = reference.layer
+    n_ctx = context_of(reference.name, layer, library.n_ctx)
+    layered = layer is not None and layer.num_ctx is not None
+    raw = isinstance(request.prompt, RawPrompt)
+    context = ContextRule(n_ctx, truncate=not raw) if raw or layered else ContextRule()
+    return Call(http.body, http.arrived, with_layer(layer, request), reference, context, format_of)
 
-    def step(self, step: Step) -> None: ...
 
-    def end(self, last: Step, receipt: Receipt) -> None:
-        """The answer is complete; the receipt is asked for when all it counts has been written."""
+def response_writer(context: ResponseContext, form: ResponseFormat, logprobs: Logprobs, reply: Reply) -> Writer:
+    """The response as the request asked for it: buffered or streamed."""
+    if context.request.response.stream:
+        return StreamedResponse(form, logprobs, reply)
+    return BufferedResponse(context, form, logprobs, reply)
 
 
 @dataclass(frozen=True)
 class PreparedGeneration:
-    """An answer that the model it was prepared with can begin at once."""
+    """A request bound to a loaded model, so that generating can begin at once."""
 
-    generation: Generation
+    context: ResponseContext
     tally: Tally
     writer: Writer
 
 
-Prepare = Callable[[Resident, float], PreparedGeneration]
-"""Reads a request for the model that is to answer it, which took so many seconds to make resident. Raises RequestError
-for everything that can be wrong with it. It may be called twice, so it changes nothing."""
+def answer(library: Library, call: Call, reply: Reply, writer_of: WriterOf = response_writer) -> RequestOutcome:
+    """Waits for the model, loads it, generates and writes.
 
-
-def answer(
-    library: Library, reference: Reference, prepare: Prepare, reply: Reply, keep: float | None = FOR_GOOD
-) -> RequestOutcome:
-    """Stands in line, has the model made resident, generates and writes; the model then stays for `keep` seconds.
-
-    A request to the resident model is read before it stands in line, so that its mistakes are told at once, and again
+    A request to the loaded model is bound to it before it waits, so that its errors are reported at once, and again
     only when the model was switched meanwhile. Raises, before anything is written, what can still be wrong by then.
     """
-    resident = library.resident_as(reference)
-    prepared = None if resident is None else _prepared(prepare, resident, 0.0)
+
+    def prepare(resident: Resident, loading: float) -> PreparedGeneration:
+        generation = bind(call.request, resident, call.context)
+        context = ResponseContext(call.reference.name, call.request, resident, generation, loading, call.arrived)
+        tally = Tally(resident.provenance, call.body, call.arrived)
+        logprobs = Logprobs(resident.tokens.piece, tally, call.logprob_shape)
+        return PreparedGeneration(context, tally, writer_of(context, call.format_of(context), logprobs, reply))
+
+    resident = library.resident_as(call.reference)
+    prepared = None if resident is None else prepare(resident, 0.0)
     try:
         with library.turn(reply.cancelled):
             began = time.monotonic()
-            ready = library.ready(reference)
+            ready = library.ready(call.reference)
             try:
                 if prepared is None or ready is not resident:
                     if reply.cancelled():
                         raise Cancelled
-                    prepared = _prepared(prepare, ready, time.monotonic() - began)
-                return _respond(prepared, ready, reference.name, reply)
+                    prepared = prepare(ready, time.monotonic() - began)
+                return _generate(prepared, reply)
             finally:
-                library.keep(keep)
+                library.keep(call.keep)
     except RequestCancelled:
         raise
     except Cancelled:
         if prepared is None:
             raise
-        raise RequestCancelled(
-            RequestOutcome(CLIENT_LEFT, len(prepared.generation.job.prompt), note=CANCELLED)
-        ) from None
+        n_prompt = len(prepared.context.generation.job.prompt)
+        raise RequestCancelled(RequestOutcome(CLIENT_LEFT, n_prompt, note=CANCELLED)) from None
 
 
-class BufferingWriter:
-    """A Writer's part that every answer has which is written whole: its text and its probabilities, gathered."""
-
-    def __init__(self, reply: Reply) -> None:
-        self._reply = reply
-        self._text: list[str] = []
-        self._entries: list[TokenReport] = []
-
-    def begin(self, prefill: str) -> None:
-        self._text.append(prefill)
-
-    def step(self, step: Step) -> None:
-        self._text.append(step.text)
-        if step.entry is not None:
-            self._entries.append(step.entry)
-
-
-def _prepared(prepare: Prepare, resident: Resident, loading: float) -> PreparedGeneration:
-    prepared = prepare(resident, loading)
-    fits(len(prepared.generation.job.prompt), resident.n_ctx)
-    return prepared
-
-
-def _respond(prepared: PreparedGeneration, resident: Resident, name: str, reply: Reply) -> RequestOutcome:
-    generation, tally, writer = prepared.generation, prepared.tally, prepared.writer
+def _generate(prepared: PreparedGeneration, reply: Reply) -> RequestOutcome:
+    context, tally, writer = prepared.context, prepared.tally, prepared.writer
+    generation, resident = context.generation, context.resident
     last: Step | None = None
     energy = read_counters()
     try:
         resident.check_unchanged()
-        writer.begin(generation.prefill)
-        tally.text(generation.prefill)
+        prefill = generation.parser.begin(generation.prefill)
+        writer.begin(prefill)
+        tally.text(prefill)
         steps = complete(
             generation.job, resident.engine, generation.sampler, generation.pieces, cancelled=reply.cancelled
         )
-        for step in generation.told(steps):
+        for step in steps:
             last = step
+            deltas = generation.parser.push(step.text, step.finish is not None)
             tally.token()
-            tally.text(step.text)
-            writer.step(step)
-        resident.check_unchanged()  # the receipt speaks of the file as it was throughout
+            tally.text(content_of(deltas))
+            if not writer.step(step, deltas):
+                break
+        resident.check_unchanged()  # the receipt is about the file as it was throughout
         assert last is not None  # complete() yields at least one Step or raises
-        counts = last.progress
-        writer.end(last, lambda: tally.receipt(counts.prompt_tokens, counts.completion_tokens))
+        stats = last.progress
+        writer.end(last, lambda: tally.receipt(stats.prompt_tokens, stats.completion_tokens))
     except Cancelled:
         if last is None:
             raise
-        timing = _timing(prepared, name, last, CANCELLED, energy)
-        raise RequestCancelled(_log(CLIENT_LEFT, last, CANCELLED, timing)) from None
+        timing = _timing(prepared, last, CANCELLED, energy)
+        raise RequestCancelled(_outcome(CLIENT_LEFT, last, CANCELLED, timing)) from None
     finish = last.finish or ""
-    timing = _timing(prepared, name, last, finish, energy)
+    timing = _timing(prepared, last, finish, energy)
     timing = replace(timing, request_sha256=tally.request_sha256, response_sha256=tally.response_sha256)
-    return _log(200, last, finish, timing)
+    return _outcome(200, last, finish, timing)
 
 
-def _timing(prepared: PreparedGeneration, name: str, last: Step, finish: str, energy: Counters | None) -> Timing:
-    sampler = prepared.generation.sampler
-    held = sampler if isinstance(sampler, GrammarSampler) else None
+def _timing(prepared: PreparedGeneration, last: Step, finish: str, energy: Counters | None) -> Timing:
+    sampler = prepared.context.generation.sampler
+    constrained = sampler if isinstance(sampler, GrammarSampler) else None
     return Timing(
-        name,
+        prepared.context.model,
         finish,
         last.progress.prompt_ms,
         prepared.tally.ttft_ms,
         last.progress.predicted_ms,
-        grammar_ms=None if held is None else held.seconds * 1000,
-        resampled=None if held is None else held.resampled,
+        grammar_ms=None if constrained is None else constrained.seconds * 1000,
+        resampled=None if constrained is None else constrained.resampled,
         energy_j=joules(energy, read_counters()),
     )
 
 
-def _log(status: int, last: Step, note: str, timing: Timing) -> RequestOutcome:
-    counts = last.progress
-    return RequestOutcome(status, counts.prompt_tokens, counts.cached_tokens, counts.completion_tokens, note, timing)
+def _outcome(status: int, last: Step, note: str, timing: Timing) -> RequestOutcome:
+    stats = last.progress
+    return RequestOutcome(status, stats.prompt_tokens, stats.cached_tokens, stats.completion_tokens, note, timing)

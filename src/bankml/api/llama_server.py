@@ -4,16 +4,23 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bankml import __version__
-from bankml.api import fields
-from bankml.api.chat_request import chat_request
+from bankml.api.reading import fields
+from bankml.api.reading.generation import chat_request
 from bankml.errors import RequestError
-from bankml.grammar.constraint import schema_or_grammar
 from bankml.library.facts import made_at
-from bankml.library.reference import Reference
+from bankml.library.layer import with_layer
+from bankml.library.reference import ModelLayer, Reference
+from bankml.library.request import UNLIMITED
 from bankml.library.residency import Library
 from bankml.library.resident import Resident
+from bankml.sampling.parameters import SamplingParams, as_fields
+from bankml.text.messages import Conversation
 
 Json = dict[str, object]
+
+NOT_IN_PROPS = ("logit_bias", "dry_sequence_breakers")
+"""What llama-server leaves out where it lists the defaults of a request."""
+
 Body = Mapping[str, Any]
 
 
@@ -24,14 +31,14 @@ def health(library: Library) -> Json:
 def props(library: Library, resident: Resident) -> Json:
     """What llama-server says of the model and its defaults; of the model's path only the file's name."""
     return {
-        "default_generation_settings": {"params": dict(resident.sampling_defaults), "n_ctx": resident.n_ctx},
+        "default_generation_settings": {"params": default_params(resident.defaults), "n_ctx": resident.n_ctx},
         "total_slots": 1,
         "model_alias": resident.name,
         "model_path": resident.file,
         "modalities": {"vision": False, "video": False, "audio": False},
-        "chat_template": resident.template,
-        "bos_token": resident.bos,
-        "eos_token": resident.eos,
+        "chat_template": resident.template.source,
+        "bos_token": resident.tokens.bos_text,
+        "eos_token": resident.tokens.eos_text,
         "build_info": f"bankml-{__version__}",
         "is_sleeping": False,
     }
@@ -72,7 +79,7 @@ def _listed(name: str, aliases: Sequence[str], created: int) -> Json:
     return {"id": name, "aliases": list(aliases), "object": "model", "created": created, "owned_by": "bankml"}
 
 
-def tokenize(resident: Resident, request: Body) -> Json:
+def tokenize(resident: Resident, layer: ModelLayer | None, request: Body) -> Json:
     """`content`, a string or an array of strings and token ids, as tokens. `add_special` adds none for these models."""
     fields.boolean(request, "add_special", False)
     parse_special = fields.boolean(request, "parse_special", True)
@@ -91,7 +98,7 @@ def tokenize(resident: Resident, request: Body) -> Json:
     return {"tokens": [{"id": token, "piece": _piece(resident.tokens.spelling(token))} for token in tokens]}
 
 
-def detokenize(resident: Resident, request: Body) -> Json:
+def detokenize(resident: Resident, layer: ModelLayer | None, request: Body) -> Json:
     """`tokens` as text, control tokens spelled out; bytes that are not UTF-8 become U+FFFD."""
     tokens = request.get("tokens", [])
     if not isinstance(tokens, list):
@@ -100,11 +107,17 @@ def detokenize(resident: Resident, request: Body) -> Json:
     return {"content": b"".join(map(resident.tokens.spelling, ids)).decode("utf-8", "replace")}
 
 
-def apply_template(resident: Resident, request: Body) -> Json:
+def apply_template(resident: Resident, layer: ModelLayer | None, request: Body) -> Json:
     """The prompt that `/v1/chat/completions` would complete for the same body."""
-    body = chat_request(request).body
-    schema_or_grammar(body)
-    return {"prompt": resident.prompt(body).text}
+    prompt = with_layer(layer, chat_request(request)).prompt
+    assert isinstance(prompt, Conversation)
+    return {"prompt": resident.render(prompt).text}
+
+
+def default_params(defaults: SamplingParams) -> Json:
+    """The parameters of a request that sets none, by llama-server's names."""
+    params = {name: value for name, value in as_fields(defaults).items() if name not in NOT_IN_PROPS}
+    return params | {"max_tokens": UNLIMITED, "n_predict": UNLIMITED, "stream": False}
 
 
 def _token(resident: Resident, value: object, path: str) -> int:

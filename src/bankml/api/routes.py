@@ -3,21 +3,19 @@
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from bankml.api import fields, llama_server, status
-from bankml.api.chat import chat_completions
-from bankml.api.completion import completion
-from bankml.api.json_in import read_object
+from bankml.api import llama_server, status
 from bankml.api.ollama.durations import FOREVER, KEEP_ALIVE
 from bankml.api.ollama.routes import Ollama
+from bankml.api.openai_routes import chat_completions, completion, text_completions
+from bankml.api.reading import fields
+from bankml.api.reading.json_body import read_object
 from bankml.api.slots import PREFIX, slot_action, slots
-from bankml.api.text_completion import text_completions
 from bankml.engine.slot_folder import SlotFolder
 from bankml.errors import MethodNotAllowed, NotFound
 from bankml.http.exchange import Reply, Request, RequestOutcome
 from bankml.http.json_out import json_bytes
 from bankml.http.tracked_reply import TrackedReply, respond
-from bankml.library.layer import with_layer
-from bankml.library.reference import PinnedFile
+from bankml.library.reference import ModelLayer, PinnedFile
 from bankml.library.registry import Registry
 from bankml.library.residency import FOR_GOOD, Library
 from bankml.library.resident import Resident
@@ -52,9 +50,9 @@ def model_get(answer: Callable[[Library, Resident], Json]) -> Handler:
     return handler
 
 
-def model_post(answer: Callable[[Resident, Body], Json]) -> Handler:
-    """A handler for a JSON body that a verified file's own header answers: its `model`'s, or the one in memory's. A
-    derived model's layer is applied to it."""
+def model_post(answer: Callable[[Resident, ModelLayer | None, Body], Json]) -> Handler:
+    """A handler for a JSON body that a model's tokenizer and template answer: those of its `model`, or of the loaded
+    one."""
 
     def handler(library: Library, request: Request, reply: Reply) -> RequestOutcome:
         body = read_object(request.body)
@@ -62,7 +60,7 @@ def model_post(answer: Callable[[Resident, Body], Json]) -> Handler:
         reference = None if name is None else library.resolve(name)
         resident = library.look(reply.cancelled, reference)
         resident.check_unchanged()
-        reply.whole(200, json_bytes(answer(resident, with_layer(None if reference is None else reference.layer, body))))
+        reply.whole(200, json_bytes(answer(resident, None if reference is None else reference.layer, body)))
         return RequestOutcome(200)
 
     return handler

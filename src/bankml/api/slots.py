@@ -5,8 +5,8 @@ import time
 from collections.abc import Callable
 from urllib.parse import parse_qs
 
-from bankml.api import fields
-from bankml.api.json_in import read_object
+from bankml.api.reading import fields
+from bankml.api.reading.json_body import read_object
 from bankml.engine import slot_actions
 from bankml.engine.completion import Engine
 from bankml.engine.slot_folder import SlotFolder, is_slot_name

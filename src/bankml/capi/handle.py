@@ -4,24 +4,23 @@ import gc
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from enum import IntEnum
 
-from bankml.api.answering import Generation, PreparedGeneration, Receipt, Writer, answer
-from bankml.api.chat import chat_generation, wire_writer
-from bankml.api.chat_request import chat_request, read_body
-from bankml.api.logprobs import Logprobs
-from bankml.api.openai import Head
+from bankml.api.answering import Call, answer
+from bankml.api.formats.chat import ChatFormat
+from bankml.api.formats.logprobs import Logprobs
+from bankml.api.formats.response import BufferedResponse, Receipt, ResponseContext, ResponseFormat, Writer
+from bankml.api.generation import ContextRule
+from bankml.api.reading.generation import chat_request, read_body
 from bankml.capi.front import ENDED, Ending, reason_of, where
 from bankml.engine.completion import Step
 from bankml.engine.memory import give_back_memory
 from bankml.errors import BankmlError, Cancelled, ContextExceeded, EngineFailed, ModelChanged, RequestError
-from bankml.http.exchange import JSON, Headers
+from bankml.http.exchange import JSON, Headers, Reply
 from bankml.http.json_out import json_bytes
 from bankml.library.residency import Library
-from bankml.library.resident import Resident
-from bankml.receipt.receipt import Tally
+from bankml.text.answer import Delta, content_of
 
 Piece = Callable[[bytes], bool]
 """The host's callback: a piece of the answer in UTF-8; False when it wants no more."""
@@ -94,16 +93,11 @@ class Handle:
         reference = self._library.resolve(None)
         reply = Collected(self._ending)
 
-        def prepare(resident: Resident, loading: float) -> PreparedGeneration:
-            generation = chat_generation(chat, resident)
-            tally = Tally(resident.provenance, request, arrived)
-            logprobs = Logprobs(resident.tokens.piece, tally)
-            whole = wire_writer(chat, Head(reference.name), resident, reply, logprobs, generation)
-            writer = PieceWriter(whole, piece)
-            return PreparedGeneration(writer.cut(generation), tally, writer)
+        def writer(context: ResponseContext, form: ResponseFormat, logprobs: Logprobs, to: Reply) -> Writer:
+            return PieceWriter(BufferedResponse(context, form, logprobs, to), piece)
 
         try:
-            answer(self._library, reference, prepare, reply)
+            answer(self._library, Call(request, arrived, chat, reference, ContextRule(), ChatFormat), reply, writer)
         except Cancelled:
             raise EngineFailed(ENDED) from None
         return reply.body
@@ -126,32 +120,19 @@ class PieceWriter:
         self._whole = whole
         self._piece = piece
         self._prefill = ""
-        self._stopped = False
-
-    def cut(self, generation: Generation) -> Generation:
-        """`generation`, ended after the Step with which the host wants no more."""
-
-        def told(steps: Iterable[Step]) -> Iterator[Step]:
-            for step in generation.told(steps):
-                yield step
-                if self._stopped:
-                    return
-
-        return replace(generation, told=told)
 
     def begin(self, prefill: str) -> None:
         self._prefill = prefill
         self._whole.begin(prefill)
 
-    def step(self, step: Step) -> None:
-        self._whole.step(step)
-        text, self._prefill = self._prefill + step.text, ""
-        if text and not self._piece(text.encode("utf-8")):
-            self._stopped = True
+    def step(self, step: Step, deltas: Sequence[Delta]) -> bool:
+        """False once the host wants no more: the answer then ends, with `stop` for its reason."""
+        self._whole.step(step, deltas)
+        text, self._prefill = self._prefill + content_of(deltas), ""
+        return not text or self._piece(text.encode("utf-8"))
 
     def end(self, last: Step, receipt: Receipt) -> None:
-        """An answer that the host stopped has `stop` for its reason, as one that a stop string ended."""
-        self._whole.end(last if last.finish is not None else replace(last, finish="stop"), receipt)
+        self._whole.end(last, receipt)
 
 
 class Collected:

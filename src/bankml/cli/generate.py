@@ -7,26 +7,26 @@ import sys
 import threading
 import time
 from argparse import Namespace
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
 
-from bankml.api.answering import Generation, Receipt, Writer
-from bankml.api.chat import answer_chat, wire_writer
-from bankml.api.chat_request import MAX_TOKENS_FIELDS, ChatRequest, chat_request
-from bankml.api.logprobs import Logprobs
-from bankml.api.openai import Head
+from bankml.api.answering import answer, call_of, response_writer
+from bankml.api.formats.chat import ChatFormat
+from bankml.api.formats.logprobs import Logprobs
+from bankml.api.formats.response import Receipt, ResponseContext, ResponseFormat, Writer
+from bankml.api.reading.generation import MAX_TOKENS_FIELDS, chat_request
 from bankml.cli.output import write
 from bankml.cli.stdin import read_bytes, request_or_text_in
 from bankml.cli.verified import fork_of, verified_model
 from bankml.engine.completion import Step
 from bankml.errors import Cancelled, UsageError
-from bankml.http.exchange import JSON, Headers, Request
+from bankml.http.exchange import JSON, Headers, Reply, Request
 from bankml.library.load import open_library
-from bankml.library.resident import Resident
 from bankml.library.supported import require_supported
-from bankml.sampling.fields import INT32_MAX
+from bankml.sampling.numbers import INT32_MAX
 from bankml.sampling.parameters import RANDOM_SEED
+from bankml.text.answer import Delta, content_of
 
 SAMPLING: Mapping[str, tuple[float, float]] = {
     "temperature": (0, math.inf),
@@ -55,7 +55,8 @@ def generate(arguments: Namespace) -> int:
     request = Request("POST", ROUTE, "", {}, raw, "gateway", arrived)
     terminal = Terminal()
     with terminal.listening(), suppress(Cancelled):
-        answer_chat(library, chat, request, terminal, wire_writer if arguments.json else terminal.writer)
+        call = call_of(library, chat, request, ChatFormat)
+        answer(library, call, terminal, response_writer if arguments.json else terminal.writer)
     if terminal.interrupted:
         terminal.finish()
         raise KeyboardInterrupt
@@ -132,9 +133,7 @@ class Terminal:
         if os.isatty(sys.stdout.fileno()):
             self.write(b"\n")
 
-    def writer(
-        self, chat: ChatRequest, head: Head, resident: Resident, reply: object, logprobs: Logprobs, of: Generation
-    ) -> Writer:
+    def writer(self, context: ResponseContext, form: ResponseFormat, logprobs: Logprobs, reply: Reply) -> Writer:
         return TextWriter(self)
 
 
@@ -147,8 +146,9 @@ class TextWriter:
     def begin(self, prefill: str) -> None:
         self._write(prefill)
 
-    def step(self, step: Step) -> None:
-        self._write(step.text)
+    def step(self, step: Step, deltas: Sequence[Delta]) -> bool:
+        self._write(content_of(deltas))
+        return True
 
     def end(self, last: Step, receipt: Receipt) -> None:
         self._terminal.finish()

@@ -40,7 +40,7 @@ def chat_template(arguments: Namespace) -> int:
 
     header = require_model(guard(arguments.file))
 
-    from bankml.text.messages import conversation
+    from bankml.api.reading.messages import read_conversation
     from bankml.text.template import ChatTemplate
     from bankml.text.tokenizer import Tokenizer
 
@@ -51,7 +51,7 @@ def chat_template(arguments: Namespace) -> int:
             raise Refused(f"{TEMPLATE_KEY} is {'missing' if source is None else describe(source)}: no chat template")
         template = ChatTemplate(source, tokenizer.bos_text, tokenizer.eos_text)
     try:
-        prompt = template.prompt(conversation(request_in(read_bytes()))).text
+        prompt = template.prompt(read_conversation(request_in(read_bytes()))).text
     except RequestError as error:
         raise UsageError(error.message) from error
     write(prompt.encode())

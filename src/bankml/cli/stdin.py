@@ -61,7 +61,7 @@ def text_in(raw: bytes) -> str:
 
 def request_in(raw: bytes) -> dict[str, object]:
     """A chat request: a JSON object, or a list of messages as its `messages`. Raises UsageError."""
-    from bankml.api.json_in import read_json
+    from bankml.api.reading.json_body import read_json
 
     if not raw.strip():
         raise UsageError("there is nothing on stdin: a list of messages or a chat request is expected")

@@ -1,17 +1,44 @@
-"""The content of a JSON answer: the value alone, told piece by piece as the answer comes.
+"""The content of a JSON answer: the value alone, piece by piece as the answer is generated.
 
-llama-server b11192 reads the whole answer again after every token; here each character is looked at once, and what is
-told is the same. Two things differ, on purpose: an answer that stops being JSON (a pattern can let a quote into a
-string) ends its content there, where b11192 ends the request with an error; and an answer cut before its value began
-is told as it stands, thoughts too.
+llama-server b11192 parses the whole answer again after every token; here each character is read once, and the content
+is the same. Two things differ, on purpose: an answer that stops being JSON (a pattern can let a quote into a string)
+ends its content there, where b11192 ends the request with an error; and the content of an answer cut before its value
+began is all of its text, a thought included.
 """
+
+from collections.abc import Sequence
 
 from bankml.grammar.json_value import JsonValue, Outcome
 from bankml.grammar.template_grammar import FENCE, WHITE_SPACE, AnswerShape
+from bankml.text.answer import Content, Delta
+
+
+class JsonAnswer:
+    """The parser of an answer that is constrained to a JSON value: its content is the value.
+
+    An answer that ends before its value began has all of its text for content, unless it is streamed: then it has none,
+    as in llama-server.
+    """
+
+    def __init__(self, shape: AnswerShape, opening: str, streamed: bool) -> None:
+        """`opening`: the end of the prompt, which the answer's grammar took before the first token."""
+        self._value = ContentStream(shape, opening)
+        self._unread: list[str] | None = None if streamed else []
+
+    def begin(self, prefill: str) -> str:
+        return self._value.push("")
+
+    def push(self, text: str, last: bool) -> Sequence[Delta]:
+        added = self._value.push(text)
+        if self._unread is not None and not self._value.begun:
+            self._unread.append(text)
+            if last:
+                added = "".join(self._unread)
+        return (Content(added),) if added else ()
 
 
 class ContentStream:
-    """`push` the answer's text as it comes. `begun` tells whether a value has."""
+    """`push` the answer's text as it is generated. `begun`: the value has begun."""
 
     def __init__(self, shape: AnswerShape, generation_prompt: str) -> None:
         """`generation_prompt`: the end of the prompt that the answer's grammar begins with."""

@@ -11,16 +11,16 @@ template to move it to the front; our templates render in order.) It is the same
 prompt is a conversation of one user message, and on /v1. A raw prompt takes the PARAMETERs alone.
 """
 
-from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from bankml.errors import RequestError
 from bankml.library.modelfile import Modelfile
-from bankml.library.parameters import PARAMETERS, UNLIMITED
+from bankml.library.parameters import PARAMETERS
 from bankml.library.reference import ModelLayer
-
-MAX_TOKENS_FIELDS = ("n_predict", "max_completion_tokens", "max_tokens")
-"""A request that gives any of these says itself how many tokens it wants."""
+from bankml.library.request import UNLIMITED, GenerationRequest
+from bankml.sampling.overrides import RANGES_BY_NAME, SamplingOverrides
+from bankml.text.messages import Conversation, continuation
 
 
 def stacked(below: ModelLayer, modelfile: Modelfile) -> ModelLayer:
@@ -37,41 +37,42 @@ def stacked(below: ModelLayer, modelfile: Modelfile) -> ModelLayer:
     )
 
 
-def with_layer(layer: ModelLayer | None, body: Mapping[str, Any]) -> dict[str, Any]:
-    """The body of a /v1 chat request with the layer under it: messages, sampling fields and stop strings.
+def with_layer(layer: ModelLayer | None, request: GenerationRequest) -> GenerationRequest:
+    """`request` with the layer below it: parameters and stop strings, and of a conversation the messages.
 
-    `num_ctx` is not a field of such a request: see `context_of`. A body whose messages are none is left for its reader
-    to refuse.
+    `num_ctx` is not a field of a request: see `context_of`. Raises RequestError where the layer's messages and the
+    request's make no conversation.
     """
     if layer is None:
-        return dict(body)
-    applied = with_parameters(layer, body)
-    messages = applied.get("messages")
-    if not isinstance(messages, list) or not messages:
-        return applied
-    own = next((i for i, message in enumerate(messages) if not _is_system(message)), len(messages))
-    first = messages[:own] if own or not layer.system else [{"role": "system", "content": layer.system}]
-    applied["messages"] = [*first, *(dict(message) for message in layer.messages), *messages[own:]]
-    return applied
+        return request
+    limit = layer.parameters.get("num_predict")
+    max_tokens = None if limit is None else max(int(limit), UNLIMITED)
+    prompt = request.prompt
+    return replace(
+        request,
+        prompt=_with_messages(layer, prompt) if isinstance(prompt, Conversation) else prompt,
+        max_tokens=max_tokens if request.max_tokens is None else request.max_tokens,
+        stop=(layer.stop or None) if request.stop is None else request.stop,
+        sampling=request.sampling.or_else(_sampling(layer)),
+    )
 
 
-def with_parameters(layer: ModelLayer | None, body: Mapping[str, Any]) -> dict[str, Any]:
-    """As `with_layer`, but for the messages: what a raw prompt takes."""
-    applied = dict(body)
-    if layer is None:
-        return applied
+def _sampling(layer: ModelLayer) -> SamplingOverrides:
+    values: dict[str, Any] = {}
     for name, value in layer.parameters.items():
-        field = PARAMETERS[name].field
-        if field is None or applied.get(field) is not None:
-            continue
-        if field == "max_tokens":
-            if all(applied.get(one) is None for one in MAX_TOKENS_FIELDS):
-                applied[field] = max(value, UNLIMITED)
-        else:
-            applied[field] = value
-    if layer.stop and applied.get("stop") is None:
-        applied["stop"] = list(layer.stop)
-    return applied
+        if (field := PARAMETERS[name].field) in RANGES_BY_NAME:
+            values[field] = RANGES_BY_NAME[field].clamped(value)
+    return SamplingOverrides(**values)
+
+
+def _with_messages(layer: ModelLayer, conversation: Conversation) -> Conversation:
+    messages = conversation.messages
+    own = next((i for i, message in enumerate(messages) if message["role"] != "system"), len(messages))
+    first = messages[:own] if own or not layer.system else [{"role": "system", "content": layer.system}]
+    stacked = [*first, *(dict(message) for message in layer.messages), *messages[own:]]
+    if conversation.continues and not conversation.add_generation_prompt:
+        continuation(stacked)  # the layer's last message may be an assistant's too
+    return replace(conversation, messages=stacked)
 
 
 def context_of(name: str, layer: ModelLayer | None, n_ctx: int) -> int:
@@ -85,7 +86,3 @@ def context_of(name: str, layer: ModelLayer | None, n_ctx: int) -> int:
     if asked > n_ctx:
         raise RequestError(f"{name} asks for num_ctx {asked}, and this server's context is {n_ctx} (--ctx)")
     return asked
-
-
-def _is_system(message: object) -> bool:
-    return isinstance(message, Mapping) and message.get("role") == "system"

@@ -4,19 +4,14 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import lru_cache
 
-from bankml.engine.completion import ENGINE, UNLIMITED, Engine
+from bankml.engine.completion import ENGINE, Engine
 from bankml.engine.memory import configured_cache_limit, give_back_memory
-from bankml.engine.parts import TokenSampler
 from bankml.engine.prompt_cache import prompt_cache
-from bankml.errors import FileProblem, PinMismatch, Refused, RequestError, named
+from bankml.errors import FileProblem, PinMismatch, Refused, named
 from bankml.gate.guard import guard, require_model
 from bankml.gate.identity import FileIdentity
 from bankml.gate.verify import Verified, verify
-from bankml.grammar.constraint import Constraint, constraint
-from bankml.grammar.matcher import Grammar, Matcher, VocabularyTree, vocabulary_tree
-from bankml.grammar.sampler import GrammarSampler
 from bankml.library.facts import FactsCache, FileFacts
 from bankml.library.reference import PinnedFile
 from bankml.library.registry import Registry
@@ -25,17 +20,9 @@ from bankml.library.resident import Resident
 from bankml.library.supported import require_supported, template_source
 from bankml.model.model import Model
 from bankml.receipt.receipt import Provenance
-from bankml.sampling.chain import SamplerChain
-from bankml.sampling.parameters import SamplingParams, as_fields, model_defaults
-from bankml.sampling.request import from_request
-from bankml.sampling.vocabulary import SamplerVocabulary
-from bankml.text.messages import conversation
-from bankml.text.pieces import TextStream
+from bankml.sampling.parameters import model_defaults
 from bankml.text.template import ChatTemplate
 from bankml.text.tokenizer import Tokenizer
-
-NOT_IN_PROPS = ("logit_bias", "dry_sequence_breakers")
-"""What llama-server leaves out where it lists the defaults of a request."""
 
 
 def load(
@@ -66,16 +53,8 @@ def _load(
     made: Tokenizer | None,
 ) -> Resident:
     tokenizer = made or Tokenizer.from_header(verified.header)
-    source_of_template = template_source(verified.header)
-    template = ChatTemplate(source_of_template, tokenizer.bos_text, tokenizer.eos_text)
+    template = ChatTemplate(template_source(verified.header), tokenizer.bos_text, tokenizer.eos_text)
     defaults = model_defaults(verified.header.metadata)
-    vocabulary = SamplerVocabulary(
-        tokenizer.n_vocab,
-        lambda text: tokenizer.encode(text, parse_special=False),
-        lambda: [tokenizer.spelling(token) for token in range(tokenizer.n_vocab)],
-        sorted(tokenizer.vocabulary.end_of_generation),
-    )
-    tree = lru_cache(maxsize=1)(lambda: tree_of(tokenizer))  # made for the first answer that is held to a grammar
     limit = configured_cache_limit(environment)
     model = Model.open(verified, n_ctx, threads, environment)
     give_back_memory()
@@ -83,17 +62,10 @@ def _load(
         source=source,
         verified=verified,
         provenance=Provenance(ENGINE, verified.sha256, verified.verdict.kind),
-        tokens=tokenizer,
-        template=source_of_template,
-        bos=tokenizer.bos_text,
-        eos=tokenizer.eos_text,
-        prompt=lambda body: template.prompt(conversation(body)),
-        sampler=lambda body, chat=True: SamplerChain(from_request(body, defaults, vocabulary, chat=chat), vocabulary),
-        text_pieces=TextStream,
-        sampling_defaults=as_props(defaults),
         engine=Engine(model, tokenizer, prompt_cache=prompt_cache(limit, model.n_ctx)),
-        constraint=lambda body: constraint(body, template),
-        held=lambda chain, wanted: with_grammar(chain, wanted, tokenizer, tree()),
+        tokens=tokenizer,
+        template=template,
+        defaults=defaults,
     )
 
 
@@ -161,29 +133,3 @@ def _told(source: PinnedFile) -> Iterator[str]:
     except FileProblem as error:
         reason = error.message.replace(source.path, source.file).replace(source.fork, os.path.basename(source.fork))
         raise Refused(f"{source.file} cannot be verified: {reason}") from error
-
-
-def tree_of(tokenizer: Tokenizer) -> VocabularyTree:
-    """The vocabulary as grammars use it."""
-    pieces = [tokenizer.spelling(token) for token in range(tokenizer.n_vocab)]
-    return vocabulary_tree(pieces, sorted(tokenizer.vocabulary.end_of_generation))
-
-
-def with_grammar(chain: TokenSampler, wanted: Constraint, tokenizer: Tokenizer, tree: VocabularyTree) -> GrammarSampler:
-    """`chain`, held to a grammar that has taken the end of the prompt where that belongs to it. Raises RequestError
-    for a grammar that cannot be read, or that the beginning of an answer to be continued breaks."""
-    try:
-        matcher = Matcher(Grammar.parse(wanted.grammar, tokenize=tokenizer.encode), tree)
-    except RequestError as error:
-        if not wanted.of_schema:
-            raise
-        raise RequestError(f"the grammar made of the JSON schema cannot be used: {error}") from None
-    for token in tokenizer.encode(wanted.opening):
-        matcher.accept(token)
-    return GrammarSampler(chain, matcher)
-
-
-def as_props(defaults: SamplingParams) -> dict[str, object]:
-    """A request's fields when it names none, by llama-server's names."""
-    params = {name: value for name, value in as_fields(defaults).items() if name not in NOT_IN_PROPS}
-    return params | {"max_tokens": UNLIMITED, "n_predict": UNLIMITED, "stream": False}

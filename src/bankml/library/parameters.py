@@ -1,4 +1,4 @@
-"""The PARAMETERs of a derived model by Ollama's names: types, ranges, and the request fields they become."""
+"""The PARAMETERs of a derived model by Ollama's names: types, ranges, and the parameters of a request they set."""
 
 import math
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ FLOAT32_MAX = 3.4028234663852886e38
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter: `field` is its name in a /v1 request (None: `num_ctx`, which is no field of one)."""
+    """One parameter: `field` is its name in SamplingOverrides, or `max_tokens`; None: it is `num_ctx`."""
 
     type: type[int] | type[float]
     field: str | None
@@ -45,7 +45,6 @@ PARAMETERS = {
     "num_predict": _integer("max_tokens", -INT32_MAX),
     "num_ctx": _integer(None, 1),
 }
-UNLIMITED = -1
 MOST_STOPS = 1024
 """Stop strings of one model, as many as a request may have."""
 

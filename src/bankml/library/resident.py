@@ -1,49 +1,31 @@
-"""A model that is loaded, and all that is needed to answer with it."""
+"""A loaded model, and everything that is needed to answer with it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from bankml.engine.completion import Engine
 from bankml.engine.parts import TextPieces, TokenPieces, TokenSampler
-from bankml.grammar.constraint import Constraint
+from bankml.errors import RequestError
+from bankml.grammar.constraint import Constraint, ConstraintSpec, chat_constraint
+from bankml.grammar.matcher import Grammar, Matcher, VocabularyTree, vocabulary_tree
+from bankml.grammar.sampler import GrammarSampler
 from bankml.library.reference import PinnedFile
 from bankml.receipt.receipt import Provenance
+from bankml.sampling.chain import SamplerChain
+from bankml.sampling.overrides import SamplingOverrides
+from bankml.sampling.parameters import SamplingParams
+from bankml.sampling.vocabulary import SamplerVocabulary
+from bankml.text.messages import Conversation
+from bankml.text.pieces import TextStream
+from bankml.text.template import ChatTemplate, RenderedPrompt
 
 if TYPE_CHECKING:
     from bankml.gate.verify import Verified
-
-
-class Prompt(Protocol):
-    """What the model continues, and the beginning of the answer that the conversation brought along (often none)."""
-
-    @property
-    def text(self) -> str: ...
-
-    @property
-    def prefill(self) -> str: ...
-
-
-class Sampling(Protocol):
-    """Builds the chain that a request's body asks for; a RequestError says what cannot be.
-
-    `chat`: by the rules of /v1/chat/completions for logprobs and top_logprobs, or by those of /completion.
-    """
-
-    def __call__(self, body: Mapping[str, Any], chat: bool = True) -> TokenSampler: ...
-
-
-class Pieces(Protocol):
-    """Makes the text of one answer, with the strings that end it.
-
-    `chat`: bytes that are no UTF-8 shown as llama-server shows them in a chat, or as it does on /completion. `begun`:
-    the conversation brought along what the answer begins with.
-    """
-
-    def __call__(self, stop_strings: Sequence[str], chat: bool = False, begun: bool = False) -> TextPieces: ...
 
 
 class Tokens(TokenPieces, Protocol):
@@ -51,6 +33,17 @@ class Tokens(TokenPieces, Protocol):
 
     @property
     def n_vocab(self) -> int: ...
+
+    @property
+    def bos_text(self) -> str:
+        """The text of the beginning-of-sequence token, "" without one."""
+
+    @property
+    def eos_text(self) -> str: ...
+
+    @property
+    def end_of_generation(self) -> frozenset[int]:
+        """The tokens that end an answer."""
 
     @property
     def longest(self) -> int:
@@ -64,7 +57,7 @@ class Tokens(TokenPieces, Protocol):
 
 @dataclass(frozen=True)
 class Opened:
-    """What is told of a model that is, or was, resident: none of its words, and no weight.
+    """What `GET /bankml` reports of a model that is, or was, resident; it holds no weights.
 
     `path` and `fork` are where its file and its record are, `verified_at` is in seconds since the epoch, `n_ctx` the
     tokens of its context.
@@ -78,32 +71,78 @@ class Opened:
     n_ctx: int
 
 
-@dataclass(frozen=True)
 class Resident:
-    """One loaded model and all that is needed to answer with it.
+    """One loaded model: a verified file, its tokenizer, template and sampling defaults, and the engine that computes.
 
-    `prompt` makes the prompt of a chat request's body; a RequestError says what is wrong with its messages. `sampler`
-    builds the chain that such a body asks for, over the model's own defaults; a RequestError says what cannot be.
-    `sampling_defaults` are the fields of a request that asks for nothing, by llama-server's names. `bos` and `eos`
-    are the texts of those tokens, empty where there is none. `constraint` is what a chat request's body holds its
-    answer to, and `held` a sampler that keeps to it or to what a completion request asks for; a RequestError says what
-    is wrong with a schema or a grammar.
+    `defaults` are the model's own sampling parameters.
     """
 
-    source: PinnedFile
-    verified: Verified
-    provenance: Provenance
-    engine: Engine
-    tokens: Tokens
-    template: str
-    bos: str
-    eos: str
-    prompt: Callable[[Mapping[str, Any]], Prompt]
-    sampler: Sampling
-    text_pieces: Pieces
-    sampling_defaults: Mapping[str, object]
-    constraint: Callable[[Mapping[str, Any]], Constraint | None] = lambda body: None
-    held: Callable[[TokenSampler, Constraint], TokenSampler] = lambda sampler, constraint: sampler
+    def __init__(
+        self,
+        source: PinnedFile,
+        verified: Verified,
+        provenance: Provenance,
+        engine: Engine,
+        tokens: Tokens,
+        template: ChatTemplate,
+        defaults: SamplingParams,
+    ) -> None:
+        self.source = source
+        self.verified = verified
+        self.provenance = provenance
+        self.engine = engine
+        self.tokens = tokens
+        self.template = template
+        self.defaults = defaults
+
+    # ---- a request's parts, bound to this model
+
+    def render(self, conversation: Conversation, *, for_grammar: bool = False) -> RenderedPrompt:
+        """The prompt of a conversation (text.template). Raises RequestError where the template rejects it."""
+        return self.template.prompt(conversation, for_grammar=for_grammar)
+
+    def sampler(self, overrides: SamplingOverrides) -> TokenSampler:
+        """A sampler chain for one answer. Raises RequestError for values that make no sampler."""
+        return SamplerChain(overrides.over(self.defaults, self._vocabulary), self._vocabulary)
+
+    def text_stream(self, stop: Sequence[str], *, chat: bool = False, begun: bool = False) -> TextPieces:
+        """Token pieces to the text of one answer that ends at one of the strings `stop` (text.pieces.TextStream)."""
+        return TextStream(stop, chat, begun)
+
+    def chat_constraint(self, spec: ConstraintSpec, prompt: RenderedPrompt) -> Constraint:
+        """The constraint of an answer to `prompt`, rendered for a grammar. Raises RequestError."""
+        template = self.template
+        return chat_constraint(spec, template.source, template.reasoning, prompt.generation_prompt, prompt.opening)
+
+    def with_grammar(self, sampler: TokenSampler, constraint: Constraint) -> TokenSampler:
+        """`sampler`, constrained to a grammar that has accepted the constraint's opening. Raises RequestError for a
+        grammar that does not parse, or that the beginning of a continued answer breaks."""
+        try:
+            matcher = Matcher(Grammar.parse(constraint.grammar, tokenize=self.tokens.encode), self._grammar_tree)
+        except RequestError as error:
+            if not constraint.of_schema:
+                raise
+            raise RequestError(f"the grammar made of the JSON schema cannot be used: {error}") from None
+        for token in self.tokens.encode(constraint.opening):
+            matcher.accept(token)
+        return GrammarSampler(sampler, matcher)
+
+    @cached_property
+    def _vocabulary(self) -> SamplerVocabulary:
+        tokens = self.tokens
+        return SamplerVocabulary(
+            tokens.n_vocab,
+            lambda text: tokens.encode(text, parse_special=False),
+            lambda: [tokens.spelling(token) for token in range(tokens.n_vocab)],
+            sorted(tokens.end_of_generation),
+        )
+
+    @cached_property
+    def _grammar_tree(self) -> VocabularyTree:
+        """Made for the first answer that is constrained to a grammar."""
+        return grammar_tree(self.tokens)
+
+    # ---- what it is
 
     @property
     def n_ctx(self) -> int:
@@ -141,3 +180,9 @@ class Resident:
     def close(self) -> None:
         """Lets go of the weights and of all K/V cells. Its words remain: tokenizer, template, what was verified."""
         self.engine.close()
+
+
+def grammar_tree(tokens: Tokens) -> VocabularyTree:
+    """The vocabulary in the form that grammars match tokens with."""
+    pieces = [tokens.spelling(token) for token in range(tokens.n_vocab)]
+    return vocabulary_tree(pieces, sorted(tokens.end_of_generation))

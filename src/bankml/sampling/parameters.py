@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from bankml.errors import Refused
-from bankml.sampling.fields import INT32_MAX, INT32_MIN, float32
+from bankml.sampling.numbers import INT32_MAX, INT32_MIN, float32
 
 RANDOM_SEED = 0xFFFF_FFFF  # a request's seed of -1: another one each time
 
@@ -25,13 +25,13 @@ LETTERS = {
     "adaptive_p": "a",
 }
 DEFAULT_SAMPLERS = ("penalties", "dry", "top_n_sigma", "top_k", "typ_p", "top_p", "min_p", "xtc", "temperature")
-# Known to llama-server, not played here: it merges tokens by their texts, for code completion.
-NOT_PLAYED = {"infill": "i"}
+# Known to llama-server, unsupported here: it merges tokens by their texts, for code completion.
+UNSUPPORTED_SAMPLERS = {"infill": "i"}
 
 
 def _spellings() -> dict[str, str]:
     spellings = {"nucleus": "top_p", "temp": "temperature", "typ": "typ_p"}
-    for name in (*LETTERS, *NOT_PLAYED):
+    for name in (*LETTERS, *UNSUPPORTED_SAMPLERS):
         for spelling in (name, name.replace("_", "-"), name.replace("_", "")):
             spellings[spelling] = name
     return spellings
@@ -157,8 +157,8 @@ def model_defaults(metadata: Mapping[str, Any]) -> SamplingParams:
         raise Refused(f"general.sampling.mirostat must be 0, 1 or 2, but is {params.mirostat}")
     if params.problem():
         raise Refused(f"general.sampling.penalty_repeat is {params.repeat_penalty}: {params.problem()}")
-    if unplayed := [name for name in params.samplers if name in NOT_PLAYED]:
-        raise Refused(f"general.sampling.sequence names the sampler '{unplayed[0]}', which is not played")
+    if unplayed := [name for name in params.samplers if name in UNSUPPORTED_SAMPLERS]:
+        raise Refused(f"general.sampling.sequence names the sampler '{unplayed[0]}', which is not supported")
     return params
 
 

@@ -13,7 +13,7 @@ from bankml.text.jinja.budget import RenderBudget, TemplateError, probe_budget, 
 from bankml.text.jinja.interpreter import Interpreter
 from bankml.text.jinja.reader import read
 from bankml.text.jinja.values import Value, from_json
-from bankml.text.messages import Conversation, adapted, is_empty, spoken, with_fitting_content
+from bankml.text.messages import Conversation, adapted, content_text, is_empty, with_fitting_content
 from bankml.text.reasoning import ReasoningMarks, common_prefix_size, reasoning_marks
 
 # A rendering may take what a long conversation takes, and a second at most: steps cost about a microsecond each.
@@ -24,11 +24,18 @@ _LONGEST_PROBE = 64 << 10
 
 @dataclass(frozen=True)
 class RenderedPrompt:
-    """`text` is what the model continues. `prefill` is the beginning of the answer that the conversation brought
-    along: it ends `text`, and the answer's text starts with it."""
+    """`text` is what the model continues. `prefill` is the beginning of the answer where the conversation's last
+    message is continued: `text` ends with it, and the answer's text starts with it.
+
+    `generation_prompt` is what the template appends to ask for an answer, and `opening` the end of the prompt that the
+    answer's grammar takes before the first token: the generation prompt, or the beginning of the continued answer.
+    Both are "" unless the prompt was rendered for a grammar or continues a message.
+    """
 
     text: str
     prefill: str = ""
+    generation_prompt: str = ""
+    opening: str = ""
 
 
 class ChatTemplate:
@@ -50,31 +57,35 @@ class ChatTemplate:
         """What the template writes around an assistant's reasoning, found by rendering probes at the first use."""
         return reasoning_marks(self.source, self._probe, self.capabilities.tool_calls)
 
-    def prompt(self, conversation: Conversation, now: float | None = None) -> RenderedPrompt:
+    def prompt(
+        self, conversation: Conversation, now: float | None = None, *, for_grammar: bool = False
+    ) -> RenderedPrompt:
         """The prompt of `conversation`; `now` is the time the template sees, in seconds since the epoch.
 
-        A conversation whose last message is continued is rendered without it, and the answer's beginning is put after
-        that. Raises RequestError where the template refuses the messages, or would take too long or write too much.
+        A conversation whose last message is continued is rendered without it, and the beginning of the answer follows.
+        The template is rendered once, and once more where the generation prompt is needed by itself: for an answer
+        that continues a message, and with `for_grammar`. Raises RequestError where the template rejects the messages,
+        or would take too long or write too much.
         """
-        if not conversation.continues:
-            return RenderedPrompt(self._shown(conversation, conversation.add_generation_prompt, now))
-        text = self._shown(conversation, False, now)
-        if is_empty(conversation.messages[-1]):
+        now = time.time() if now is None else now
+        continued = bool(conversation.continues)
+        asks = conversation.add_generation_prompt and not continued
+        text = self._shown(conversation, asks, now)
+        continued = continued and not is_empty(conversation.messages[-1])
+        if not (continued or for_grammar):
             return RenderedPrompt(text)
-        opening, prefill = self._continued(conversation, now)
-        return RenderedPrompt(text + opening + prefill, prefill)
+        other = self._shown(conversation, not asks, now)
+        without, asking = (other, text) if asks else (text, other)
+        generation_prompt = asking[common_prefix_size(without, asking) :]
+        if not continued:
+            return RenderedPrompt(text, "", generation_prompt, generation_prompt)
+        opening, prefill = self._continued(conversation, generation_prompt)
+        return RenderedPrompt(text + opening + prefill, prefill, generation_prompt, opening + prefill)
 
-    def opening(self, conversation: Conversation, now: float | None = None) -> str:
-        """What stands between the messages and the answer's first new token: `generation_prompt`, or the beginning of
-        the answer that is continued. Raises RequestError, as `prompt` does."""
-        if not conversation.continues or is_empty(conversation.messages[-1]):
-            return self.generation_prompt(conversation, now)
-        return "".join(self._continued(conversation, now))
-
-    def _continued(self, conversation: Conversation, now: float | None) -> tuple[str, str]:
-        """What goes before the continued message's text, and that text."""
+    def _continued(self, conversation: Conversation, opening: str) -> tuple[str, str]:
+        """What precedes the continued message's text, and that text. `opening`: the generation prompt."""
         last = conversation.messages[-1]
-        opening, prefill = self.generation_prompt(conversation, now), spoken(last)
+        prefill = content_text(last)
         if self.reasoning.start:
             if conversation.continues == "reasoning":
                 raise RequestError("an answer cannot be continued inside its reasoning: send the message with content")
@@ -84,13 +95,7 @@ class ChatTemplate:
             prefill = ""
         return opening, prefill
 
-    def generation_prompt(self, conversation: Conversation, now: float | None = None) -> str:
-        """What asking for an answer adds to the end of the prompt. Raises RequestError, as `prompt` does."""
-        now = time.time() if now is None else now
-        without, asking = (self._shown(conversation, add, now) for add in (False, True))
-        return asking[common_prefix_size(without, asking) :]
-
-    def _shown(self, conversation: Conversation, add_generation_prompt: bool, now: float | None) -> str:
+    def _shown(self, conversation: Conversation, add_generation_prompt: bool, now: float) -> str:
         """The messages that the template shows: all but one that is continued."""
         messages = conversation.messages[:-1] if conversation.continues else conversation.messages
         variables: dict[str, Any] = {"enable_thinking": conversation.enable_thinking}

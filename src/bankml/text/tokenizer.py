@@ -81,6 +81,11 @@ class Tokenizer:
     def n_tokens(self, text: str | bytes, parse_special: bool = True) -> int:
         return len(self.encode(text, parse_special))
 
+    @property
+    def end_of_generation(self) -> frozenset[int]:
+        """The tokens that end an answer."""
+        return self.vocabulary.end_of_generation
+
     def is_end_of_generation(self, token: int) -> bool:
         return token in self.vocabulary.end_of_generation
 

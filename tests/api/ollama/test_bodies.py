@@ -5,10 +5,13 @@ import json
 import pytest
 from ollama._types import ChatRequest, GenerateRequest
 
-from bankml.api.ollama.chat_request import CHAT_UNPLAYED, read_chat
+from bankml.api.ollama.chat_request import CHAT_UNSUPPORTED, read_chat
 from bankml.api.ollama.durations import FOREVER
-from bankml.api.ollama.generate_request import GENERATE_UNPLAYED, read_generate
+from bankml.api.ollama.generate_request import GENERATE_UNSUPPORTED, read_generate
 from bankml.errors import RequestError
+from bankml.grammar.constraint import ConstraintSpec
+from bankml.library.request import ResponseOptions
+from bankml.sampling.overrides import SamplingOverrides
 
 HI = [{"role": "user", "content": "Hi"}]
 
@@ -22,10 +25,11 @@ def generate(**body):
 
 
 def test_ollamas_defaults():
-    for asked in (chat().asked, generate().asked):
-        assert (asked.model, asked.stream, asked.keep_alive, asked.truncate) == ("m", True, None, True)
-        assert asked.fields == {"stream": True}
-    assert chat().messages == () and generate().prompt == ""
+    for asked in (chat(messages=HI), generate(prompt="x")):
+        assert (asked.model, asked.keep_alive, asked.truncate, asked.num_ctx) == ("m", None, True, None)
+        assert asked.generation.response == ResponseOptions(stream=True)
+        assert asked.generation.sampling == SamplingOverrides() and not asked.generation.constraint
+    assert chat().generation is None is generate().generation
 
 
 def test_the_clients_zero_values_ask_for_nothing():
@@ -41,30 +45,30 @@ def test_the_clients_zero_values_ask_for_nothing():
 
 def test_every_field_of_the_python_client_is_known():
     read = {"model", "stream", "options", "format", "keep_alive", "logprobs", "top_logprobs", "messages", "prompt"}
-    assert set(ChatRequest.model_fields) <= read | set(CHAT_UNPLAYED)
-    assert set(GenerateRequest.model_fields) <= read | {"system", "raw"} | set(GENERATE_UNPLAYED)
+    assert set(ChatRequest.model_fields) <= read | set(CHAT_UNSUPPORTED)
+    assert set(GenerateRequest.model_fields) <= read | {"system", "raw"} | set(GENERATE_UNSUPPORTED)
 
 
 @pytest.mark.parametrize(
-    ("format_", "fields"),
+    ("format_", "schema"),
     [
-        (None, {}), ("", {}), ("json", {"response_format": {"type": "json_object"}}),
-        ({}, {"response_format": {"type": "json_object"}}), ({"type": "array"}, {"json_schema": {"type": "array"}}),
+        (None, None), ("", None), ("json", {"type": "object"}), ({}, {"type": "object"}),
+        ({"type": "array"}, {"type": "array"}),
     ],
 )  # fmt: skip
-def test_a_format_holds_the_answer(format_, fields):
-    assert chat(messages=HI, format=format_).asked.fields == {"stream": True, **fields}
+def test_a_format_constrains_the_answer(format_, schema):
+    assert chat(messages=HI, format=format_).generation.constraint == ConstraintSpec(schema)
 
 
 def test_logprobs():
-    assert "logprobs" not in chat().asked.fields
+    assert chat(messages=HI).logprobs is None and chat(messages=HI).generation.sampling.n_probs is None
     for more, count in (({}, 1), ({"top_logprobs": 0}, 1), ({"top_logprobs": 20}, 20)):
-        assert chat(logprobs=True, **more).asked.fields == {"stream": True, "logprobs": True, "top_logprobs": count}
+        assert chat(messages=HI, logprobs=True, **more).generation.sampling.n_probs == count
 
 
 @pytest.mark.parametrize(("value", "seconds"), [("5m", 300), (0, 0), ("0", 0), (-1, FOREVER), ("-1s", FOREVER)])
 def test_keep_alive(value, seconds):
-    assert chat(keep_alive=value).asked.keep_alive == seconds
+    assert chat(keep_alive=value).keep_alive == seconds
 
 
 def test_messages_are_those_of_v1():
@@ -73,10 +77,10 @@ def test_messages_are_those_of_v1():
         {"role": "assistant", "content": "a", "thinking": "t", "tool_calls": [], "images": []},
         {"role": "user", "content": "u", "tool_name": "", "odd": 1},
     ]  # fmt: skip
-    assert chat(messages=given).messages == (
+    assert chat(messages=given).generation.prompt.messages == [
         {"role": "system", "content": "s"}, {"role": "user", "content": ""}, {"role": "user", "content": ""},
         {"role": "assistant", "content": "a", "reasoning_content": "t"}, {"role": "user", "content": "u"},
-    )  # fmt: skip
+    ]  # fmt: skip
 
 
 CHAT_REFUSED = [

@@ -1,10 +1,12 @@
 """Every option is honoured, known to change nothing, or refused by name."""
 
+from dataclasses import asdict
+
 import pytest
 
 from bankml.api.ollama.options import IGNORED, NAMES, read_options
 from bankml.errors import RequestError
-from bankml.sampling.fields import float32
+from bankml.sampling.numbers import float32
 
 CLIENTS = {
     "numa", "num_ctx", "num_batch", "num_gpu", "main_gpu", "low_vram", "f16_kv", "logits_all", "vocab_only", "use_mmap",
@@ -13,6 +15,14 @@ CLIENTS = {
     "mirostat_tau", "mirostat_eta", "penalize_newline", "stop",
 }  # fmt: skip
 """What Ollama's clients know."""
+
+
+def set_by(given):
+    """What the options set, without what they leave to the model."""
+    options = read_options(given)
+    found = {name: value for name, value in asdict(options.sampling).items() if value is not None}
+    rest = {"max_tokens": options.max_tokens, "stop": options.stop}
+    return found | {name: value for name, value in rest.items() if value is not None}
 
 
 def test_each_option_becomes_the_field_it_is():
@@ -26,12 +36,12 @@ def test_each_option_becomes_the_field_it_is():
     assert options.num_ctx == 512
     expected = {name: value for name, value in given.items() if name not in ("num_predict", "num_ctx")}
     as_read = {name: float32(value) if isinstance(value, float) else value for name, value in expected.items()}
-    assert options.fields == as_read | {"max_tokens": 9}
+    assert set_by(given) == as_read | {"max_tokens": 9, "stop": ("a", "b")}
 
 
 def test_numbers_are_read_as_on_v1():
     """A fraction given for a whole number is cut off, a float is rounded to 32 bits."""
-    assert read_options({"top_k": 5.9, "temperature": 0.7}).fields == {"top_k": 5, "temperature": float32(0.7)}
+    assert set_by({"top_k": 5.9, "temperature": 0.7}) == {"top_k": 5, "temperature": float32(0.7)}
     with pytest.raises(RequestError) as found:
         read_options({"repeat_last_n": -1})
     assert (
@@ -67,7 +77,7 @@ def test_null_is_the_same_as_nothing():
 
 @pytest.mark.parametrize(("given", "limit"), [(-1, -1), (-2, -1), (-1000, -1), (0, 0), (5, 5), (5.0, 5)])
 def test_a_negative_number_to_predict_is_no_limit(given, limit):
-    assert read_options({"num_predict": given}).fields == {"max_tokens": limit}
+    assert set_by({"num_predict": given}) == {"max_tokens": limit}
 
 
 @pytest.mark.parametrize(
@@ -84,9 +94,9 @@ def test_a_value_that_cannot_be_is_refused_by_the_options_name(name, value):
         read_options({name: value})
 
 
-@pytest.mark.parametrize(("stop", "read"), [("a", ["a"]), (["a", "b"], ["a", "b"]), ([], [])])
+@pytest.mark.parametrize(("stop", "read"), [("a", ("a",)), (["a", "b"], ("a", "b")), ([], ())])
 def test_stop_strings(stop, read):
-    assert read_options({"stop": stop}).fields == {"stop": read}
+    assert set_by({"stop": stop}) == {"stop": read}
 
 
 def test_what_is_ignored_may_be_anything():

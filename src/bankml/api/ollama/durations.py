@@ -5,7 +5,7 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
-from bankml.api.fields import refuse, shown
+from bankml.api.reading.fields import refuse, shown
 
 NANOSECONDS = {
     "ns": 1,

@@ -1,15 +1,15 @@
-"""The body of `POST /api/generate`: one prompt to be answered, or an empty one that loads or unloads a model."""
+"""The body of `POST /api/generate`: one prompt, or an empty one that loads or unloads a model."""
 
-from dataclasses import dataclass
-
-from bankml.api import fields
-from bankml.api.chat_request import Unplayed, refuse_unplayed
-from bankml.api.json_in import read_object
-from bankml.api.ollama.request import UNPLAYED, Asked, check_format, read_asked
+from bankml.api.ollama.request import UNSUPPORTED, OllamaRequest, read_common
+from bankml.api.reading import fields
+from bankml.api.reading.generation import Unsupported, refuse_unsupported
+from bankml.api.reading.json_body import read_object
 from bankml.errors import RequestError
+from bankml.library.request import RawPrompt
+from bankml.text.messages import Conversation, Message
 
-GENERATE_UNPLAYED: Unplayed = {
-    **UNPLAYED,
+GENERATE_UNSUPPORTED: Unsupported = {
+    **UNSUPPORTED,
     "suffix": (("",), "filling in between a prompt and a suffix is not supported"),
     "template": (("",), "the model's own chat template is used, or none with 'raw'"),
     "context": (([],), "send the conversation to /api/chat instead: its tokens are found again in the cache"),
@@ -19,31 +19,24 @@ GENERATE_UNPLAYED: Unplayed = {
 }
 
 
-@dataclass(frozen=True)
-class Generate:
-    """One request, checked. `system` is empty where the model's own counts; with `raw` the prompt goes to the model as
-    it stands, without a template. An empty `prompt` asks for no answer."""
-
-    asked: Asked
-    prompt: str
-    system: str
-    raw: bool
-
-
-def read_generate(data: bytes) -> Generate:
-    """Reads a request's body. Raises RequestError with one sentence: the field, what is allowed and what came."""
+def read_generate(data: bytes) -> OllamaRequest:
+    """Reads a request's body. Raises RequestError with one sentence: the field, what is accepted and what was
+    received."""
     body = read_object(data)
-    refuse_unplayed(body, GENERATE_UNPLAYED)
-    asked = read_asked(body)
+    refuse_unsupported(body, GENERATE_UNSUPPORTED)
     raw = fields.boolean(body, "raw", False)
     system = fields.string(body, "system") or ""
+    prompt = fields.string(body, "prompt") or ""
+
+    def conversation() -> Conversation:
+        first: list[Message] = [{"role": "system", "content": system}] if system else []
+        return Conversation.of([*first, {"role": "user", "content": prompt}])
+
+    asked = read_common(body, None if not prompt else (lambda: RawPrompt((prompt,))) if raw else conversation)
     if raw and system:
         raise RequestError("Field 'system': a raw prompt goes to the model as it stands, so it has no system message")
-    if raw and asked.held_to:
+    if raw and body.get("format") not in (None, ""):
         raise RequestError(
-            "Field 'format': a raw prompt has no template to hold its answer behind; leave one of the two out"
+            "Field 'format': a raw prompt has no template to constrain its answer behind; leave one of the two out"
         )
-    prompt = fields.string(body, "prompt") or ""
-    if not prompt:
-        check_format(asked)
-    return Generate(asked, prompt, system, raw)
+    return asked

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from bankml.api import fields
-from bankml.api.chat_request import Unplayed, refuse_unplayed
-from bankml.api.json_in import read_object
 from bankml.api.ollama.request import model_name
+from bankml.api.reading import fields
+from bankml.api.reading.generation import Unsupported, refuse_unsupported
+from bankml.api.reading.json_body import read_object
 from bankml.errors import RequestError
 from bankml.http.exchange import NDJSON, Reply, Request, RequestOutcome
 from bankml.http.json_out import json_bytes, ndjson_line
@@ -19,16 +19,16 @@ from bankml.library.registry import Registry
 NO_UPLOADS = "files are not taken in over HTTP: pin one with `bankml pin`, and name it in 'from'"
 NO_CONVERSION = "weights are converted by `bankml convert`, which records what they were made of"
 
-CREATE_UNPLAYED: Unplayed = {
+CREATE_UNSUPPORTED: Unsupported = {
     "files": (({},), NO_UPLOADS),
-    "adapters": (({},), "adapters are not played here"),
+    "adapters": (({},), "adapters are not supported"),
     "quantize": (("",), NO_CONVERSION),
     "quantization": (("",), NO_CONVERSION),
     "path": (("",), "send the Modelfile itself in 'modelfile'"),
     "renderer": (("",), "a prompt is made by the model's own chat template"),
     "parser": (("",), "an answer is read by the model's own chat template"),
     "remote_host": (("",), "models of other servers are not passed on"),
-    "draft": (("",), "draft models are not played here"),
+    "draft": (("",), "draft models are not supported"),
 }
 """Fields of /api/create for what is not done here: the values that ask for nothing, and why any other is refused."""
 
@@ -38,7 +38,7 @@ MODELFILE_FIELDS = ("from", "system", "template", "parameters", "messages", "lic
 def create(registry: Registry, request: Request, reply: Reply) -> RequestOutcome:
     """Makes a derived model of the fields of a request, or of its `modelfile`, and tells the steps as Ollama does."""
     body = read_object(request.body)
-    refuse_unplayed(body, CREATE_UNPLAYED)
+    refuse_unsupported(body, CREATE_UNSUPPORTED)
     name = model_name(body, "name")
     wanted = _modelfile(body)
     streamed = fields.boolean(body, "stream", True)

@@ -8,10 +8,10 @@ from contextlib import suppress
 from typing import Any
 
 from bankml import __version__
-from bankml.api import fields
-from bankml.api.json_in import read_object
 from bankml.api.ollama.durations import LONGEST_NS, moment
 from bankml.api.ollama.request import model_name
+from bankml.api.reading import fields
+from bankml.api.reading.json_body import read_object
 from bankml.errors import BankmlError
 from bankml.gate.guard import guard, require_model
 from bankml.gguf.header import Header

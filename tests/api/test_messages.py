@@ -2,8 +2,8 @@
 
 import pytest
 
+from bankml.api.reading.messages import read_conversation, read_messages
 from bankml.errors import NotSupported, RequestError
-from bankml.text.messages import conversation, read_messages
 
 USER = {"role": "user", "content": "hi"}
 ASSISTANT = {"role": "assistant", "content": "The sky"}
@@ -51,7 +51,7 @@ CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{
 )
 def test_a_bad_request_is_refused_in_one_line(body, says):
     with pytest.raises(RequestError) as refusal:
-        conversation(body)
+        read_conversation(body)
     assert says in str(refusal.value)
     assert refusal.value.status == 400
     assert "\n" not in str(refusal.value) and len(str(refusal.value)) < 400
@@ -59,8 +59,8 @@ def test_a_bad_request_is_refused_in_one_line(body, says):
 
 def test_tools_are_not_supported():
     with pytest.raises(NotSupported):
-        conversation({"messages": [USER], "tools": [{"type": "function", "function": {"name": "f"}}]})
-    assert conversation({"messages": [USER], "tools": [], "tool_choice": "none"}).messages == [USER]
+        read_conversation({"messages": [USER], "tools": [{"type": "function", "function": {"name": "f"}}]})
+    assert read_conversation({"messages": [USER], "tools": [], "tool_choice": "none"}).messages == [USER]
 
 
 def test_messages_are_reduced_to_what_templates_see():
@@ -87,19 +87,19 @@ def test_messages_are_reduced_to_what_templates_see():
 
 
 def test_an_assistant_message_at_the_end_is_continued():
-    assert conversation({"messages": [USER]}).continues == ""
-    assert conversation({"messages": [USER, ASSISTANT]}).continues == "content"
-    assert not conversation({"messages": [USER, ASSISTANT]}).add_generation_prompt
+    assert read_conversation({"messages": [USER]}).continues == ""
+    assert read_conversation({"messages": [USER, ASSISTANT]}).continues == "content"
+    assert not read_conversation({"messages": [USER, ASSISTANT]}).add_generation_prompt
     thinking = {"role": "assistant", "content": "", "reasoning_content": "hm"}
-    assert conversation({"messages": [USER, thinking]}).continues == "reasoning"
+    assert read_conversation({"messages": [USER, thinking]}).continues == "reasoning"
     asked = {"messages": [USER], "continue_final_message": "content", "add_generation_prompt": False}
-    assert conversation(asked).continues == "content"
+    assert read_conversation(asked).continues == "content"
 
 
 def test_thinking_is_off_unless_asked_for():
-    assert not conversation({"messages": [USER]}).enable_thinking
+    assert not read_conversation({"messages": [USER]}).enable_thinking
     asked = {"messages": [USER], "chat_template_kwargs": {"enable_thinking": True, "x": 1}, "reasoning_effort": "low"}
-    assert conversation(asked).enable_thinking
-    assert conversation(asked).template_arguments == {"enable_thinking": True, "x": 1, "reasoning_effort": "low"}
-    none = conversation(asked | {"reasoning_effort": "none"})
+    assert read_conversation(asked).enable_thinking
+    assert read_conversation(asked).template_arguments == {"enable_thinking": True, "x": 1, "reasoning_effort": "low"}
+    none = read_conversation(asked | {"reasoning_effort": "none"})
     assert not none.enable_thinking

@@ -5,10 +5,10 @@ import math
 
 import pytest
 
+from bankml.api.reading.sampling import read_sampling
 from bankml.errors import RequestError
-from bankml.sampling.fields import float32
+from bankml.sampling.numbers import float32
 from bankml.sampling.parameters import RANDOM_SEED, SamplingParams
-from bankml.sampling.request import from_request
 from bankml.sampling.vocabulary import SamplerVocabulary
 
 VOCABULARY = SamplerVocabulary(100, lambda text: [ord(c) % 100 for c in text], lambda: [], end_of_generation=(2, 7))
@@ -16,7 +16,7 @@ DEFAULTS = SamplingParams()
 
 
 def read(text: str, defaults: SamplingParams = DEFAULTS, chat: bool = True) -> SamplingParams:
-    return from_request(json.loads(text), defaults, VOCABULARY, chat=chat)
+    return read_sampling(json.loads(text), chat=chat).over(defaults, VOCABULARY)
 
 
 def test_nothing_given_keeps_the_defaults() -> None:
@@ -129,7 +129,7 @@ def test_top_logprobs_needs_logprobs() -> None:
 def test_a_number_of_very_many_digits_is_refused_in_few() -> None:
     for field in ("top_k", "temperature", "seed"):
         with pytest.raises(RequestError) as refused:
-            from_request({field: 10**5000}, DEFAULTS, VOCABULARY)
+            read_sampling({field: 10**5000}).over(DEFAULTS, VOCABULARY)
         assert f"'{field}'" in refused.value.message
         assert len(refused.value.message) < 200
 
@@ -137,12 +137,12 @@ def test_a_number_of_very_many_digits_is_refused_in_few() -> None:
 @pytest.mark.parametrize("given", [["topk", "no such"], "kz", [" top_k"]])
 def test_unknown_samplers_are_refused(given: object) -> None:
     with pytest.raises(RequestError, match=r"there is no sampler '.*'; there are penalties"):
-        from_request({"samplers": given}, DEFAULTS, VOCABULARY)
+        read_sampling({"samplers": given}).over(DEFAULTS, VOCABULARY)
 
 
 def test_too_many_breakers_are_refused() -> None:
     with pytest.raises(RequestError, match="at most 256 strings"):
-        from_request({"dry_sequence_breakers": ["x"] * 257}, DEFAULTS, VOCABULARY)
+        read_sampling({"dry_sequence_breakers": ["x"] * 257}).over(DEFAULTS, VOCABULARY)
 
 
 def test_logit_bias() -> None:
@@ -177,6 +177,6 @@ def test_how_many_probabilities(text: str, chat: bool, n_probs: int) -> None:
 
 def test_a_chain_has_an_end():
     vocabulary = SamplerVocabulary(4, lambda text: [], lambda: [b"a", b"b", b"c", b"d"])
-    assert len(from_request({"samplers": ["temperature"] * 64}, SamplingParams(), vocabulary).samplers) == 64
+    assert len(read_sampling({"samplers": ["temperature"] * 64}).over(SamplingParams(), vocabulary).samplers) == 64
     with pytest.raises(RequestError, match="expected at most 64 samplers, but got 65"):
-        from_request({"samplers": "t" * 65}, SamplingParams(), vocabulary)
+        read_sampling({"samplers": "t" * 65}).over(SamplingParams(), vocabulary)

@@ -1,0 +1,84 @@
+"""llama-server's own `/completion`, with a receipt."""
+
+from collections.abc import Mapping, Sequence
+
+from bankml.api.formats.counts import timings
+from bankml.api.formats.ending import stop_type
+from bankml.api.formats.response import Answer, Chunk, Json, Receipt, ResponseContext, StreamRules
+from bankml.engine.completion import UNLIMITED
+from bankml.http.exchange import EVENT_STREAM
+from bankml.receipt.check import RECEIPT_KEY
+
+
+class CompletionFormat:
+    """`/completion`. A stream's last object, with `stop: true`, has everything but the text, and the receipt; it ends
+    the stream in place of [DONE]."""
+
+    content_type = EVENT_STREAM
+    rules = StreamRules(last_step=True)
+    terminator = b""
+
+    def __init__(self, context: ResponseContext) -> None:
+        self._context = context
+
+    def chunk(self, chunk: Chunk) -> Json:
+        value: Json = {
+            "index": 0,
+            "content": "" if chunk.delta is None else chunk.delta.text,
+            "tokens": chunk.tokens,
+            "stop": False,
+            "id_slot": 0,
+            "tokens_predicted": chunk.stats.completion_tokens,
+            "tokens_evaluated": chunk.stats.prompt_tokens,
+        }
+        return value | ({"completion_probabilities": chunk.logprobs} if chunk.logprobs else {})
+
+    def final(self, answer: Answer, receipt: Receipt) -> Sequence[Json]:
+        return (self._final(answer, "", []) | {RECEIPT_KEY: receipt()},)
+
+    def buffered(self, answer: Answer, receipt: Receipt) -> Json:
+        tokens = answer.tokens if self._context.request.response.return_tokens else []
+        value = self._final(answer, answer.content, tokens)
+        if answer.logprobs:
+            value["completion_probabilities"] = answer.logprobs
+        return value | {RECEIPT_KEY: receipt()}
+
+    def _final(self, answer: Answer, content: str, tokens: list[int]) -> Json:
+        """The object that ends an answer; `content` and `tokens` are those that no object before it had."""
+        context, stats = self._context, answer.stats
+        n_context_tokens = stats.prompt_tokens + stats.completion_tokens
+        return {
+            "index": 0,
+            "content": content,
+            "tokens": tokens,
+            "id_slot": 0,
+            "stop": True,
+            "model": context.model,
+            "tokens_predicted": stats.completion_tokens,
+            "tokens_evaluated": stats.prompt_tokens,
+            "generation_settings": self._settings(),
+            "prompt": self._prompt(),
+            "has_new_line": "\n" in answer.content,
+            "truncated": n_context_tokens >= context.resident.n_ctx,
+            "stop_type": stop_type(answer.last, context.resident.tokens),
+            "stopping_word": context.generation.pieces.stop_word or "",
+            "tokens_cached": n_context_tokens - 1,  # the last token was drawn and not computed
+            "timings": timings(stats),
+        }
+
+    def _settings(self) -> Mapping[str, object]:
+        request, generation = self._context.request, self._context.generation
+        limit = UNLIMITED if request.max_tokens is None else request.max_tokens
+        rest = {
+            "stop": list(request.stop or ()),
+            "max_tokens": limit,
+            "n_predict": limit,
+            "stream": request.response.stream,
+            "grammar": generation.grammar,
+        }
+        return {**generation.sampler.settings, **rest}
+
+    def _prompt(self) -> str:
+        """The prompt's tokens as text, control tokens included."""
+        spelling = self._context.resident.tokens.spelling
+        return b"".join(map(spelling, self._context.generation.job.prompt)).decode("utf-8", "replace")

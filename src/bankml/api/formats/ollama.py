@@ -1,0 +1,97 @@
+"""Answers of `/api/chat` and `/api/generate` as Ollama writes them, with a receipt."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from bankml.api.formats.response import Answer, Chunk, Json, Receipt, StreamRules
+from bankml.api.ollama.durations import moment, nanoseconds_of
+from bankml.http.exchange import NDJSON
+from bankml.receipt.check import RECEIPT_KEY
+
+TextField = Callable[[str], Json]
+"""Puts a part of the answer's text into an object."""
+
+
+def message(text: str) -> Json:
+    """The text of `/api/chat`."""
+    return {"message": {"role": "assistant", "content": text}}
+
+
+def response(text: str) -> Json:
+    """The text of `/api/generate`."""
+    return {"response": text}
+
+
+@dataclass(frozen=True)
+class OllamaFormat:
+    """`model` is the name in the request, `arrived` the `time.monotonic()` of the request's first byte, `loading` the
+    seconds that loading the model took. `left_out` messages of the conversation did not fit the context.
+
+    Which tokens have an entry is as on `/v1/chat/completions`: the first, and those that released text.
+    """
+
+    model: str
+    text_field: TextField
+    arrived: float
+    loading: float = 0.0
+    left_out: int = 0
+
+    content_type = NDJSON
+    rules = StreamRules(released_entries_only=True)
+    terminator = b""
+
+    def chunk(self, chunk: Chunk) -> Json:
+        """An object before the last."""
+        value = {**self._head("" if chunk.delta is None else chunk.delta.text), "done": False}
+        return value | ({"logprobs": chunk.logprobs} if chunk.logprobs else {})
+
+    def final(self, answer: Answer, receipt: Receipt) -> Sequence[Json]:
+        return (self._final("", answer, receipt),)
+
+    def buffered(self, answer: Answer, receipt: Receipt) -> Json:
+        return self._final(answer.content, answer, receipt)
+
+    def without_answer(self, reason: str) -> Json:
+        """The one object of a response for which nothing was computed: the model was loaded or unloaded."""
+        return {**self._head(""), "done": True, "done_reason": reason, **self._durations()}
+
+    def _final(self, text: str, answer: Answer, receipt: Receipt) -> Json:
+        """`prompt_eval_count` is the count of the prompt's tokens, of which `bankml_cache_n` were cache hits."""
+        stats = answer.stats
+        return {
+            **self._head(text),
+            "done": True,
+            "done_reason": answer.finish,
+            **self._durations(),
+            "prompt_eval_count": stats.prompt_tokens,
+            "prompt_eval_duration": nanoseconds_of(stats.prompt_ms / 1000),
+            "eval_count": stats.completion_tokens,
+            "eval_duration": nanoseconds_of(stats.predicted_ms / 1000),
+            **({"logprobs": answer.logprobs} if answer.logprobs else {}),
+            "bankml_cache_n": stats.cached_tokens,
+            **({"bankml_messages_left_out": self.left_out} if self.left_out else {}),
+            RECEIPT_KEY: receipt(),
+        }
+
+    def _head(self, text: str) -> Json:
+        return {"model": self.model, "created_at": moment(time.time_ns()), **self.text_field(text)}
+
+    def _durations(self) -> Json:
+        total = time.monotonic() - self.arrived
+        return {"total_duration": nanoseconds_of(total), "load_duration": nanoseconds_of(self.loading)}
+
+
+def entry_with(n_alternatives: int) -> Callable[[Json], Json]:
+    """Makes Ollama's logprobs entry of llama-server's: without `id`, and with at most `n_alternatives` alternatives."""
+
+    def shaped(entry: Json) -> Json:
+        tops = [_without_id(top) for top in entry["top_logprobs"][:n_alternatives]]
+        rest = {name: value for name, value in _without_id(entry).items() if name != "top_logprobs"}
+        return rest | ({"top_logprobs": tops} if tops else {})
+
+    return shaped
+
+
+def _without_id(entry: Json) -> Json:
+    return {name: value for name, value in entry.items() if name != "id"}

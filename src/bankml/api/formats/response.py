@@ -1,0 +1,216 @@
+"""One response shell for every API: a format turns an answer's deltas into JSON, the shell decides when and sends it.
+
+format            buffered                 streamed
+chat              one object               server-sent events, [DONE]
+text_completion   one object               server-sent events, [DONE]
+completion        one object               server-sent events, the last with `stop: true`
+ollama            one object               lines of JSON, the last with `done: true`
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from bankml.api.formats.ending import stop_word_tokens
+from bankml.api.formats.logprobs import Logprobs, without_stop_word
+from bankml.api.generation import Generation
+from bankml.engine.completion import Finish, GenerationStats, Step, TokenReport
+from bankml.errors import Cancelled
+from bankml.http.exchange import NDJSON, Reply
+from bankml.http.json_out import json_bytes, ndjson_line, sse_event
+from bankml.library.request import GenerationRequest
+from bankml.library.resident import Resident
+from bankml.text.answer import Content, Delta, content_of
+
+Json = dict[str, Any]
+
+Receipt = Callable[[], Mapping[str, object]]
+"""Makes the receipt of a response whose text has all been written."""
+
+
+@dataclass(frozen=True)
+class ResponseContext:
+    """What the response to one request is about. `model` is the name of the model that answers, `loading` the seconds
+    that loading it took, `arrived` the `time.monotonic()` of the request's first byte."""
+
+    model: str
+    request: GenerationRequest
+    resident: Resident
+    generation: Generation
+    loading: float
+    arrived: float
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """One object of a stream. `delta` None announces the assistant's role. `tokens` are the ids since the chunk before,
+    `logprobs` the entries of this chunk."""
+
+    delta: Delta | None
+    logprobs: list[Json]
+    tokens: list[int]
+    stats: GenerationStats
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A complete answer. `tokens` are its ids, `logprobs` its entries (none in a stream, which has sent them)."""
+
+    content: str
+    tokens: list[int]
+    logprobs: list[Json]
+    stats: GenerationStats
+    finish: Finish
+    last: Step
+
+
+@dataclass(frozen=True)
+class StreamRules:
+    """Which steps of a generation a stream has a chunk for, besides those with content.
+
+    `role_first`: a chunk with the role precedes the first one. `released_entries_only`: an entry is sent for the first
+    token and for tokens that released text, as in llama-server's chat; else for every token. `entries_alone`: an entry
+    without content makes a chunk. `last_step`: the last step always has a chunk.
+    """
+
+    role_first: bool = False
+    released_entries_only: bool = False
+    entries_alone: bool = True
+    last_step: bool = False
+
+
+class ResponseFormat(Protocol):
+    """How one API writes an answer."""
+
+    @property
+    def content_type(self) -> str:
+        """Of a stream: server-sent events or NDJSON."""
+
+    @property
+    def rules(self) -> StreamRules: ...
+
+    @property
+    def terminator(self) -> bytes:
+        """What follows the last object of a stream."""
+
+    def chunk(self, chunk: Chunk) -> Json:
+        """An object of a stream before the last."""
+
+    def final(self, answer: Answer, receipt: Receipt) -> Sequence[Json]:
+        """The objects that end a stream."""
+
+    def buffered(self, answer: Answer, receipt: Receipt) -> Json:
+        """The answer as one object."""
+
+
+class Writer(Protocol):
+    """Where the steps of one answer go. `step` and `end` raise Cancelled when the client is gone."""
+
+    def begin(self, prefill: str) -> None:
+        """The content that precedes the first token, often ""."""
+
+    def step(self, step: Step, deltas: Sequence[Delta]) -> bool:
+        """Takes one step and the deltas that it completed. False: no further step is wanted."""
+
+    def end(self, last: Step, receipt: Receipt) -> None:
+        """The answer is complete."""
+
+
+class BufferedResponse:
+    """Writes the answer as one object when it is complete."""
+
+    def __init__(self, context: ResponseContext, form: ResponseFormat, logprobs: Logprobs, reply: Reply) -> None:
+        self._context = context
+        self._format = form
+        self._logprobs = logprobs
+        self._reply = reply
+        self._content: list[str] = []
+        self._tokens: list[int] = []
+        self._entries: list[TokenReport] = []
+
+    def begin(self, prefill: str) -> None:
+        self._content.append(prefill)
+
+    def step(self, step: Step, deltas: Sequence[Delta]) -> bool:
+        self._content.append(content_of(deltas))
+        self._tokens.append(step.token)
+        if step.entry is not None:
+            self._entries.append(step.entry)
+        return True
+
+    def end(self, last: Step, receipt: Receipt) -> None:
+        generation, tokens = self._context.generation, self._context.resident.tokens
+        entries = without_stop_word(self._entries, stop_word_tokens(last, generation.pieces, tokens))
+        logprobs = self._logprobs.array(entries)
+        answer = _answer("".join(self._content), self._tokens, logprobs, last)
+        self._reply.whole(200, json_bytes(self._format.buffered(answer, receipt)))
+
+
+class StreamedResponse:
+    """Writes the answer as a stream of objects as it is generated.
+
+    The beginning of a continued answer comes with the first content.
+    """
+
+    def __init__(self, form: ResponseFormat, logprobs: Logprobs, reply: Reply) -> None:
+        self._format = form
+        self._logprobs = logprobs
+        self._reply = reply
+        self._started = False
+        self._prefill = ""
+        self._content: list[str] = []
+        self._tokens: list[int] = []
+        self._unsent: list[int] = []
+
+    def begin(self, prefill: str) -> None:
+        self._prefill = prefill
+        self._content.append(prefill)
+
+    def step(self, step: Step, deltas: Sequence[Delta]) -> bool:
+        self._content.append(content_of(deltas))
+        self._tokens.append(step.token)
+        self._unsent.append(step.token)
+        chunks: list[Delta | None] = [None] if self._format.rules.role_first and not self._started else []
+        if not self._started:
+            self._started = True
+            self._reply.start(200, self._format.content_type)
+        entry = self._entry(step)
+        chunks += self._content_chunks(step, deltas, entry)
+        for i, delta in enumerate(chunks):
+            has_entry = entry is not None and i == len(chunks) - 1
+            logprobs = self._logprobs.array([entry]) if has_entry and entry is not None else []
+            self._send(self._format.chunk(Chunk(delta, logprobs, self._unsent, step.progress)))
+            self._unsent = []
+        return True
+
+    def _entry(self, step: Step) -> TokenReport | None:
+        entry = step.entry
+        if entry is None or not self._format.rules.released_entries_only:
+            return entry
+        first = step.progress.completion_tokens == 1
+        return entry if first or entry.released or self._prefill else None
+
+    def _content_chunks(self, step: Step, deltas: Sequence[Delta], entry: TokenReport | None) -> Sequence[Delta]:
+        rules = self._format.rules
+        if self._prefill and (deltas or step.entry is not None or step.finish is not None):
+            prefill, self._prefill = self._prefill, ""
+            return (Content(prefill + content_of(deltas)),)
+        alone = (entry is not None and rules.entries_alone) or (step.finish is not None and rules.last_step)
+        return (Content(""),) if alone and not deltas else deltas
+
+    def end(self, last: Step, receipt: Receipt) -> None:
+        answer = _answer("".join(self._content), self._tokens, [], last)
+        for value in self._format.final(answer, receipt):
+            self._send(value)
+        if self._format.terminator and not self._reply.write(self._format.terminator):
+            raise Cancelled
+        self._reply.finish()
+
+    def _send(self, value: Json) -> None:
+        data = ndjson_line(value) if self._format.content_type == NDJSON else sse_event(value)
+        if not self._reply.write(data):
+            raise Cancelled
+
+
+def _answer(content: str, tokens: list[int], logprobs: list[Json], last: Step) -> Answer:
+    return Answer(content, tokens, logprobs, last.progress, last.finish or "stop", last)

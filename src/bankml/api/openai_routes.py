@@ -1,0 +1,25 @@
+"""The generation routes of OpenAI's and llama-server's APIs."""
+
+from bankml.api.answering import answer, call_of
+from bankml.api.formats.chat import ChatFormat
+from bankml.api.formats.completion import CompletionFormat
+from bankml.api.formats.text_completion import TextCompletionFormat
+from bankml.api.reading.generation import read_chat, read_completion, read_text_completion
+from bankml.http.exchange import Reply, Request, RequestOutcome
+from bankml.library.residency import Library
+
+
+def chat_completions(library: Library, request: Request, reply: Reply) -> RequestOutcome:
+    """`POST /v1/chat/completions`."""
+    return answer(library, call_of(library, read_chat(request.body), request, ChatFormat), reply)
+
+
+def completion(library: Library, request: Request, reply: Reply) -> RequestOutcome:
+    """`POST /completion`, llama-server's own."""
+    return answer(library, call_of(library, read_completion(request.body), request, CompletionFormat), reply)
+
+
+def text_completions(library: Library, request: Request, reply: Reply) -> RequestOutcome:
+    """`POST /v1/completions`."""
+    call = call_of(library, read_text_completion(request.body), request, TextCompletionFormat)
+    return answer(library, call, reply)

@@ -1,0 +1,193 @@
+"""The bodies of OpenAI's and llama-server's generation requests, read once into a GenerationRequest.
+
+Unknown fields are ignored, as in llama-server. Known fields that would change the answer but are not supported are
+refused by name: see UNSUPPORTED.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from bankml.api.reading import fields
+from bankml.api.reading.constraints import check_response_format, read_chat_constraint, read_completion_constraint
+from bankml.api.reading.json_body import read_json, read_object
+from bankml.api.reading.messages import read_conversation
+from bankml.api.reading.prompts import read_prompt
+from bankml.api.reading.sampling import read_sampling
+from bankml.errors import RequestError
+from bankml.library.request import UNLIMITED, GenerationRequest, ResponseOptions
+
+Body = Mapping[str, Any]
+
+THINKING_OFF = "thinking is switched off on this server"
+
+MAX_TOKENS_FIELDS = ("n_predict", "max_completion_tokens", "max_tokens")
+"""Three names of one limit; the first that is present counts, as in llama-server."""
+
+Unsupported = Mapping[str, tuple[tuple[object, ...], str]]
+"""Fields that would change the answer: the values that leave it as it is, and why any other is refused."""
+
+UNSUPPORTED: Unsupported = {
+    "functions": (([],), "functions are not supported"),
+    "function_call": (("none", "auto"), "functions are not supported"),
+    "lora": (([],), "LoRA adapters are not supported"),
+    "reasoning_format": (("none", "auto", "deepseek", "deepseek-legacy"), THINKING_OFF),
+    "n_indent": ((0,), "indentation limits are not supported"),
+    "t_max_predict_ms": ((-1, 0), "time limits are not supported"),
+    "n_cache_reuse": ((0,), "reuse of shifted chunks of the cache is not supported"),
+    "response_fields": (([],), "choosing the fields of the answer is not supported"),
+    "audio": ((), "audio is not supported"),
+    "modalities": ((["text"],), "only text is supported"),
+}
+
+COMPLETION_UNSUPPORTED: Unsupported = {
+    **UNSUPPORTED,
+    "response_format": (
+        ({"type": "text"},),
+        'it is for /v1/chat/completions; here, "json_schema" is the schema itself',
+    ),
+    "grammar_lazy": ((False,), "grammars that begin to hold at a trigger are not supported"),
+    "grammar_triggers": (([],), "grammars that begin to hold at a trigger are not supported"),
+    "preserved_tokens": (([],), "control tokens have no text in an answer"),
+    "generation_prompt": (("",), "a grammar begins with the first token that is drawn"),
+    "reasoning_budget_start_tag": (("",), "limits of a thought's length are not supported"),
+    "id_slot": ((-1, 0), "there is one slot, 0"),
+}
+
+TEXT_COMPLETION_UNSUPPORTED: Unsupported = {
+    "echo": ((False,), "Only no echo is supported"),
+    "best_of": ((1,), "one answer is computed"),
+    "suffix": (("",), "text is continued at its end only"),
+}
+
+FLAGS = (
+    "verbose",
+    "timings_per_token",
+    "return_progress",
+    "return_tokens",
+    "parse_tool_calls",
+    "echo",
+    "reasoning_control",
+)
+COUNTS = {"sse_ping_interval": -1, "n_keep": -1, "n_discard": 0, "reasoning_budget_tokens": -1}
+"""Known fields that no answer depends on here: booleans, and whole numbers with the least of each. A value of another
+type is an error all the same, as in llama-server."""
+
+MOST_STOPS = 1024
+"""Stop strings of one request: each is searched for at every token."""
+
+
+def read_chat(data: bytes) -> GenerationRequest:
+    """Reads the body of `POST /v1/chat/completions`. Raises RequestError with one sentence: the field, what is accepted
+    and what was received."""
+    return chat_request(read_body(data))
+
+
+def read_body(data: bytes) -> dict[str, Any]:
+    """The JSON object of a chat request's body. Raises RequestError with one sentence."""
+    value = read_json(data)
+    if isinstance(value, list):
+        raise RequestError("'messages' is required")
+    if not isinstance(value, dict):
+        raise RequestError("the body must be a JSON object with 'messages'")
+    return value
+
+
+def chat_request(body: Body) -> GenerationRequest:
+    """The chat request in `body`, a JSON object. Raises RequestError."""
+    check_response_format(body)
+    refuse_unsupported(body, UNSUPPORTED)
+    check_ignored(body)
+    fields.integer(body, ("n_cmpl", "n"), 1, 1, 1)
+    fields.string(body, "grammar")
+    limits = _limits(body)
+    conversation = read_conversation(body)
+    return GenerationRequest(
+        prompt=conversation, sampling=read_sampling(body), constraint=read_chat_constraint(body), **limits
+    )
+
+
+def read_completion(data: bytes) -> GenerationRequest:
+    """Reads the body of `POST /completion`. Raises RequestError with one sentence."""
+    return completion_request(read_object(data))
+
+
+def read_text_completion(data: bytes) -> GenerationRequest:
+    """Reads the body of `POST /v1/completions`. Raises RequestError with one sentence."""
+    body = read_object(data)
+    request = completion_request(body)
+    refuse_unsupported(body, TEXT_COMPLETION_UNSUPPORTED)
+    return request
+
+
+def completion_request(body: Body) -> GenerationRequest:
+    """The completion request in `body`, a JSON object. Raises RequestError."""
+    refuse_unsupported(body, COMPLETION_UNSUPPORTED)
+    check_ignored(body)
+    fields.integer(body, ("n_cmpl", "n"), 1, 1, 1)
+    fields.string(body, "grammar")
+    if "prompt" not in body:
+        raise RequestError("'prompt' is required")
+    return GenerationRequest(
+        prompt=read_prompt(body["prompt"]),
+        **_limits(body),
+        sampling=read_sampling(body, chat=False),
+        constraint=read_completion_constraint(body),
+    )
+
+
+def _limits(body: Body) -> dict[str, Any]:
+    """What every generation request has beside its prompt, sampling and constraint."""
+    given = any(body.get(name) is not None for name in MAX_TOKENS_FIELDS)
+    limit = fields.integer(body, MAX_TOKENS_FIELDS, UNLIMITED, UNLIMITED, fields.INT32_MAX)
+    return {
+        "model": fields.string(body, "model"),
+        "max_tokens": limit if given else None,
+        "stop": None if body.get("stop") is None else read_stop(body["stop"]),
+        "cache_prompt": fields.boolean(body, "cache_prompt", True),
+        "response": ResponseOptions(
+            stream=fields.boolean(body, "stream", False),
+            include_usage=_include_usage(body),
+            return_tokens=fields.boolean(body, "return_tokens", False),
+        ),
+    }
+
+
+def _include_usage(body: Body) -> bool:
+    options = fields.mapping(body, "stream_options")
+    return fields.boolean(options, "include_usage", False, "stream_options.include_usage")
+
+
+def refuse_unsupported(body: Body, table: Unsupported, path: str = "") -> None:
+    """Raises RequestError for a field of `table` with another than its harmless values. `path` precedes the field's
+    name: `messages[0].`."""
+    for name, (harmless, why) in table.items():
+        value = body.get(name)
+        if value is not None and not any(type(value) is type(one) and value == one for one in harmless):
+            raise fields.refuse(path + name, f"{why} (got {fields.shown(value)})")
+
+
+def check_ignored(body: Body) -> None:
+    """Raises RequestError for a field of FLAGS or COUNTS with a value of another type."""
+    for name in FLAGS:
+        fields.boolean(body, name, False)
+    for name, least in COUNTS.items():
+        fields.integer(body, (name,), least, least, fields.INT32_MAX)
+
+
+def read_stop(stop: object, path: str = "stop") -> tuple[str, ...]:
+    """`stop`: a string or an array of strings, none of them empty. Raises RequestError."""
+    if isinstance(stop, (int, float)) and not isinstance(stop, bool):
+        return ()
+    if isinstance(stop, str):
+        if not stop:
+            raise fields.refuse(path, "expected a string that is not empty")
+        return (stop,)
+    if not isinstance(stop, list):
+        raise fields.refuse(path, f"expected a string or an array of strings, but got {fields.shown(stop)}")
+    if len(stop) > MOST_STOPS:
+        raise fields.refuse(path, f"expected at most {MOST_STOPS} strings, but got {len(stop)}")
+    for i, one in enumerate(stop):
+        if not isinstance(one, str) or not one:
+            what = "an empty string" if one == "" else fields.shown(one)
+            raise fields.refuse(f"{path}[{i}]", f"expected a string that is not empty, but got {what}")
+    return tuple(stop)

@@ -1,0 +1,45 @@
+"""A generation request: what a client asks for, whichever API it used, checked before any token is computed."""
+
+from dataclasses import dataclass, field
+
+from bankml.engine.completion import UNLIMITED
+from bankml.grammar.constraint import ConstraintSpec
+from bankml.sampling.overrides import SamplingOverrides
+from bankml.text.messages import Conversation
+
+__all__ = ["UNLIMITED", "GenerationRequest", "RawPrompt", "ResponseOptions"]
+
+
+@dataclass(frozen=True)
+class RawPrompt:
+    """A prompt without a chat template: texts and token ids in order."""
+
+    parts: tuple[str | int, ...]
+
+
+@dataclass(frozen=True)
+class ResponseOptions:
+    """How the response is written. `include_usage`: a stream's token counts come in a chunk of their own;
+    `return_tokens`: a buffered `/completion` lists its token ids."""
+
+    stream: bool = False
+    include_usage: bool = False
+    return_tokens: bool = False
+
+
+@dataclass(frozen=True)
+class GenerationRequest:
+    """One request. `model` None means the startup model.
+
+    `max_tokens` (UNLIMITED: no limit) and `stop` are None where the request does not set them, so that a derived
+    model's layer may.
+    """
+
+    model: str | None
+    prompt: Conversation | RawPrompt
+    max_tokens: int | None = None
+    stop: tuple[str, ...] | None = None
+    sampling: SamplingOverrides = field(default_factory=SamplingOverrides)
+    constraint: ConstraintSpec = field(default_factory=ConstraintSpec)
+    cache_prompt: bool = True
+    response: ResponseOptions = field(default_factory=ResponseOptions)
