@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from typing import BinaryIO, Literal
 
 from bankml.errors import BankmlError, Refused, Truncated
-from bankml.gguf.header import MAX_ENTRIES, BadHeader, Header, open_regular, read_header_from
+from bankml.files import open_regular
+from bankml.gguf.block_types import BLOCK_TYPES
+from bankml.gguf.header import MAX_ENTRIES, BadHeader, Header, read_header_from
 from bankml.gguf.values import Value, describe, shown
 
 Engine = Literal["mainline", "prism"]
@@ -102,9 +104,9 @@ def require_model(verdict: Verdict) -> Header:
 
 
 def type_counts(header: Header) -> dict[str, int]:
-    """How many tensors have each type, by type id."""
-    counts = Counter(tensor.type for tensor in header.tensors)
-    return {type_.name: counts[type_] for type_ in sorted(counts, key=lambda type_: type_.id)}
+    """How many tensors have each type, in the order of the type ids."""
+    counts = Counter(tensor.type.id for tensor in header.tensors)
+    return {BLOCK_TYPES[number].name: counts[number] for number in sorted(counts)}
 
 
 def kv_f16_bytes_per_token(metadata: Mapping[str, Value]) -> int | None:

@@ -11,6 +11,7 @@ from bankml.engine.memory import configured_cache_limit, give_back_memory
 from bankml.engine.parts import TokenSampler
 from bankml.engine.prompt_cache import prompt_cache
 from bankml.errors import FileProblem, PinMismatch, Refused, RequestError, named
+from bankml.gate.contents import memory_for
 from bankml.gate.guard import guard, require_model
 from bankml.gate.identity import FileIdentity
 from bankml.gate.verify import Verified, verify
@@ -142,7 +143,7 @@ class VerifyingOpener:
         with _told(source) as path:
             identity = FileIdentity.of(path)
             try:
-                verified = verify(path, source.fork, name=source.file, require=require_supported)
+                verified = verify(path, source.fork, name=source.file, require=require_supported, into=memory_for)
             except PinMismatch as error:
                 self.known.mismatched(source, identity, error.public_message)
                 raise
