@@ -115,6 +115,17 @@ def _hash_rest(file: BinaryIO, path: str, header: Header, memory: mmap.mmap | No
         return sha256_rest(file, path, header.prefix, progress, view)
 
 
+def verify_again(verified: Verified) -> None:
+    """Hashes the file at the verified path once more. Raises ModelChanged unless it has the verified sha256."""
+    try:
+        with open_regular(verified.path) as file:
+            found = sha256_open(file, verified.path)
+    except FileProblem as error:
+        raise ModelChanged(f"{verified.name} changed since it was verified: {error.public_message}") from error
+    if found != verified.sha256:
+        raise ModelChanged(f"{verified.name} changed since it was verified: its sha256 is {found} now")
+
+
 def pin(path: str | os.PathLike[str], fork_path: str | os.PathLike[str], progress: Progress | None = None) -> Pinned:
     """Hashes a file of any kind and compares the hash with its record. Raises Refused, FileProblem."""
     fork = read_fork(fork_path)
