@@ -158,6 +158,29 @@ PREFIXES = {1: "error", 2: "refuse", 3: "need_more"}
 """How the line about an error begins, by its exit code."""
 
 
+def final_line(error: BaseException) -> str:
+    """The line about `error` that a command ends with on stderr, and that the C API gives as its reason."""
+    if isinstance(error, BankmlError):
+        return f"{PREFIXES[error.exit_code]}: {one_line(error.message)}"
+    if isinstance(error, KeyboardInterrupt):
+        return "error: interrupted"
+    if isinstance(error, MemoryError):
+        return "error: out of memory"
+    if isinstance(error, OSError):
+        place = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
+        return f"error: {one_line(place + (error.strerror or str(error)).lower())}"
+    if isinstance(error, ImportError):
+        return f"error: a Python module cannot be imported: {one_line(first_cause(error))}"
+    return f"error: internal error in bankml: {one_line(repr(error))}"
+
+
+def first_cause(error: BaseException) -> str:
+    """The first line of the message at the root of `error`: numpy puts pages of advice before its cause."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+
+
 def one_line(text: str) -> str:
     """`text` with whatever a terminal would act on, or a line would end at, written as an escape."""
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)

@@ -4,10 +4,11 @@ What is being made has a name of its own, and is locked by whoever makes it. Wha
 told from what is in the making, and removed by the next that makes the same.
 """
 
+import errno
 import fcntl
 import os
 import re
-import shutil
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -26,6 +27,23 @@ def problem(action: str, path: str | os.PathLike[str], error: OSError) -> FilePr
 def unreadable(path: str | os.PathLike[str], why: str) -> FileProblem:
     """The same for a file that is there, and not what is read: `cannot read x.json: not JSON`."""
     return FileProblem(f"cannot read {os.fspath(path)}: {why}", os.fspath(path))
+
+
+def open_regular(path: str | os.PathLike[str], *, follow: bool = True) -> BinaryIO:
+    """Opens a regular file to read; never waits for a FIFO's other end. Without `follow` a symbolic link is not opened.
+    Raises FileProblem."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW))
+    except (OSError, ValueError) as error:
+        if not isinstance(error, OSError):
+            raise FileProblem(f"cannot read {os.fspath(path)!r}: not a file name") from error
+        if not follow and error.errno == errno.ELOOP and os.path.islink(path):
+            raise unreadable(path, "a symbolic link") from error
+        raise problem("read", path, error) from error
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise unreadable(path, "not a regular file")
+    return os.fdopen(descriptor, "rb", buffering=0)
 
 
 @contextmanager
@@ -62,6 +80,8 @@ def temporary_directory(folder: Path, prefix: str) -> Iterator[Path]:
 
     `prefix` tells what is made there: other such folders that nobody holds are left-overs. Raises OSError.
     """
+    import shutil  # it imports the compression modules, which no other command needs
+
     _sweep(folder, re.escape(prefix) + RANDOM, os.O_DIRECTORY, shutil.rmtree)
     made = folder / f"{prefix}{_random()}"
     try:

@@ -5,9 +5,10 @@ import logging
 
 import pytest
 
-from bankml.capi.front import open_handle, reason_of
+from bankml.capi.front import open_handle
 from bankml.capi.handle import Handle
 from bankml.capi.log import SinkHandler
+from bankml.capi.reasons import reason_of
 from bankml.errors import EngineFailed, FileProblem, ModelChanged, NotSupported, Refused, Truncated
 
 REQUEST = b'{"messages": [{"role": "user", "content": "a"}]}'
@@ -39,10 +40,10 @@ class Failing:
         (EngineFailed("it is gone"), -4, "error: it is gone"),
         (FileProblem("m.gguf: no such file"), -4, "error: m.gguf: no such file"),
         (MemoryError(), -4, "error: out of memory"),
-        (OSError(5, "Input/output error"), -4, "error: [Errno 5] Input/output error"),
-        (SystemExit(3), -5, "a mistake in bankml itself; its log says where"),
-        (RecursionError("secret"), -5, "a mistake in bankml itself; its log says where"),
-        (GeneratorExit(), -5, "a mistake in bankml itself; its log says where"),
+        (OSError(5, "Input/output error"), -4, "error: input/output error"),
+        (SystemExit(3), -5, "internal error in bankml; its log has the traceback"),
+        (RecursionError("secret"), -5, "internal error in bankml; its log has the traceback"),
+        (GeneratorExit(), -5, "internal error in bankml; its log has the traceback"),
     ],
 )
 def test_what_is_raised_becomes_a_code(caplog, error, code, message):

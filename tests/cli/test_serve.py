@@ -151,7 +151,8 @@ def test_what_they_cannot_be_is_told_before_the_file_is_hashed(house, capfd, wor
 
 @pytest.mark.parametrize("words", [["--native"], ["--spawn", "/bin/true"], ["--native", "--upstream", "127.0.0.1:1"]])
 def test_an_address_that_is_taken_is_told_before_the_file_is_hashed(house, tmp_path, monkeypatch, capfd, words):
-    monkeypatch.setattr("bankml.cli.serve.verified_model", lambda *_: pytest.fail("hashed"))
+    for name in ("verified_model", "model_to_open"):
+        monkeypatch.setattr(f"bankml.cli.serve.{name}", lambda *_: pytest.fail("hashed"))
     monkeypatch.setattr("bankml.convert.demo.prepare", lambda *_: pytest.fail("fetched"))
     taken = [] if "--upstream" in words else ["--listen", "127.0.0.1:1"]
     assert main(["serve", "m.gguf", *words, *taken]) == 1

@@ -17,6 +17,7 @@ from bankml.gate.verify import record, verify
 from bankml.gguf.header import read_header
 from bankml.library.load import load
 from bankml.sampling.overrides import SamplingOverrides
+from bankml.text.messages import Conversation
 from tests import oracle
 from tests.convert.hf_folder import LLAMA, QWEN3, converted, edit, make_folder, rewrite, tensors_of
 from tests.end_to_end import tiny
@@ -27,8 +28,8 @@ def answer(path, prompt, count=24):
     record(path, fork)
     resident = load(verify(path, fork), 512)
     try:
-        body = {"messages": [{"role": "user", "content": prompt}], "temperature": 0}
-        tokens = resident.tokens.encode(resident.prompt(body).text)
+        conversation = Conversation.of([{"role": "user", "content": prompt}])
+        tokens = resident.tokens.encode(resident.render(conversation).text)
         steps = complete(
             Job(tokens, count),
             resident.engine,

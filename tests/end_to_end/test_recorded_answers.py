@@ -44,8 +44,11 @@ def served(request, tmp_path_factory):
 
 
 def wanted(case, answers):
-    """llama-server's answer; but its streams lose what was held for a stop string when the token limit comes."""
+    """llama-server's answer; but its streams lose what was held for a stop string when the token limit comes, and have
+    no role where the first token releases no text."""
     want = answers[case["name"]]
+    if want.get("role") == []:
+        want = {**want, "role": [0]}
     if case["body"].get("stream") and "stop" in case["body"] and want.get("finish") == "length":
         return {**want, "text": answers[case["name"].replace("streamed", "whole")]["text"]}
     return want

@@ -33,8 +33,10 @@ STREAMED = b'{"messages":[{"role":"user","content":"Say hello."}], "stream":true
 class House:
     """A verified file, a stand-in that serves it, and a gateway in front."""
 
-    def __init__(self, path, limits=None, **standin):
-        path.write_bytes(b"weights")
+    def __init__(self, path, limits=None, contents=b"weights", verified=None, **standin):
+        if not path.exists():
+            path.write_bytes(contents)
+        self.verified = verified
         self.path = path
         self.standin = StandIn(str(path), **standin)
         self.limits = limits or Limits()
@@ -46,6 +48,7 @@ class House:
         verdict = SimpleNamespace(kind="play", name=self.path.name)
         path = str(self.path)
         verified = Verified(path, "ab" * 32, verdict, None, FileIdentity.of(path), path, 0.0)
+        verified = self.verified() if self.verified else verified
         proxy = Proxy(EngineVerifier(verified, self.upstream, lambda: None))
         measured = MetricsMiddleware(proxy, [Watched("gateway", os.getpid())])
 

@@ -64,10 +64,17 @@ def streamed(parts: Iterable[bytes] = STREAM) -> bytes:
     return STREAM_HEAD + b"".join(map(chunk, parts)) + chunk(b"")
 
 
-def props(path: str) -> bytes:
+def props(path: str, further: dict | None = None) -> bytes:
     template = "{%- for message in messages %}{{ message.role }}{%- endfor %}" * 60  # about as long as a real one
     return json.dumps(
-        {"total_slots": 1, "model_path": path, "chat_template": template, "build_info": "b11192-0"}
+        {
+            "total_slots": 1,
+            "model_path": path,
+            "modalities": {"vision": False, "audio": False},
+            "chat_template": template,
+            "build_info": "b11192-0",
+            **(further or {}),
+        }
     ).encode()
 
 
@@ -96,6 +103,8 @@ class StandIn:
     health: bytes = answer(b'{"status":"ok"}')
     pause: float = 0.0
     closes_after: int = 100
+    adapters: bytes = b"[]"
+    further_props: dict = field(default_factory=dict)
     asked: list[Asked] = field(default_factory=list)
     connections: int = 0
     gone: threading.Event = field(default_factory=threading.Event)
@@ -140,7 +149,9 @@ class StandIn:
 
     def _answer(self, asked: Asked, write: Write) -> None:
         if b" /props " in asked.line:
-            write(answer(props(self.model_path)))
+            write(answer(props(self.model_path, self.further_props)))
+        elif b" /lora-adapters " in asked.line:
+            write(answer(self.adapters))
         elif b" /health " in asked.line:
             write(self.health)
         elif b" /v1/models " in asked.line:

@@ -12,6 +12,7 @@ from bankml.api.reading.json_body import read_object
 from bankml.api.slots import PREFIX, slot_action, slots
 from bankml.engine.slot_folder import SlotFolder
 from bankml.errors import MethodNotAllowed, NotFound
+from bankml.gate.verify import verify_again
 from bankml.http.exchange import Reply, Request, RequestOutcome
 from bankml.http.json_out import json_bytes
 from bankml.http.tracked_reply import TrackedReply, respond
@@ -72,6 +73,13 @@ def list_models(library: Library, request: Request, reply: Reply) -> RequestOutc
     return RequestOutcome(200)
 
 
+def verify_file(library: Library, request: Request, reply: Reply) -> RequestOutcome:
+    """Hashes the file of the model in memory again and answers what GET /bankml does. Raises ModelChanged."""
+    verify_again(library.look(reply.cancelled).verified)
+    reply.whole(200, json_bytes(status.bankml(library)))
+    return RequestOutcome(200)
+
+
 BOTH: Mapping[str, Methods] = {
     "/bankml": {"GET": json_get(status.bankml)},
     "/health": {"GET": json_get(llama_server.health)},
@@ -94,7 +102,7 @@ ENGINE: Mapping[str, Methods] = {"/slots": {"GET": slots}}
 """What the engine address alone answers, besides the slots' own paths."""
 
 ROUTES: Mapping[Literal["gateway", "engine"], Mapping[str, Methods]] = {
-    "gateway": BOTH,
+    "gateway": {**BOTH, "/bankml/verify": {"POST": verify_file}},
     "engine": {**BOTH, **ENGINE},
 }
 

@@ -13,7 +13,7 @@ from bankml.api.formats.logprobs import Logprobs
 from bankml.api.formats.response import BufferedResponse, Receipt, ResponseContext, ResponseFormat, Writer
 from bankml.api.generation import ContextRule
 from bankml.api.reading.generation import chat_request, read_body
-from bankml.capi.front import ENDED, Ending, reason_of, where
+from bankml.capi.reasons import ENDED, Ending, reason_of, where
 from bankml.engine.completion import Step
 from bankml.engine.memory import give_back_memory
 from bankml.errors import BankmlError, Cancelled, ContextExceeded, EngineFailed, ModelChanged, RequestError
@@ -23,10 +23,10 @@ from bankml.library.residency import Library
 from bankml.text.answer import Delta, content_of
 
 Piece = Callable[[bytes], bool]
-"""The host's callback: a piece of the answer in UTF-8; False when it wants no more."""
+"""The host's callback: a piece of the response in UTF-8; returns False to stop the generation."""
 
 IGNORED = frozenset(("model", "stream", "stream_options"))
-"""What of a request is not looked at: the handle names the model, and the callback is the stream."""
+"""Request fields that are ignored: the handle determines the model, and the callback is the stream."""
 
 log = logging.getLogger("bankml.capi")
 
@@ -43,26 +43,26 @@ class Code(IntEnum):
 
 
 class Handle:
-    """A loaded model. Calls on it, from any thread, stand in its one line.
+    """A loaded model. Calls, from any thread, run one at a time in the order they came.
 
-    An answer under way ends between two tokens when `ending()` turns true.
+    A generation in progress ends between two tokens when `ending()` turns true.
     """
 
     def __init__(self, library: Library, ending: Ending) -> None:
         self._library = library
         self._ending = ending
-        self._askers: set[int] = set()  # the threads that are in `chat`
+        self._callers: set[int] = set()  # the threads that are in `chat`
 
     def chat(self, request: bytes, piece: Piece | None = None) -> tuple[int, bytes]:
-        """Answers the body of a chat request: a Code and the object that is the answer, or says what was wrong."""
-        arrived, asker = time.monotonic(), threading.get_ident()
-        if asker in self._askers:
-            return _refused(Code.ARG, "the handle is answering this very thread, which asks from within the callback")
-        self._askers.add(asker)
+        """Answers the JSON body of a chat request: a Code, and the response object or an error object, as JSON."""
+        arrived, caller = time.monotonic(), threading.get_ident()
+        if caller in self._callers:
+            return _refused(Code.ARG, "bankml_chat was called from within its own callback")
+        self._callers.add(caller)
         try:
             return self._answered(request, arrived, piece)
         finally:
-            self._askers.discard(asker)
+            self._callers.discard(caller)
 
     def _answered(self, request: bytes, arrived: float, piece: Piece | None) -> tuple[int, bytes]:
         try:
@@ -70,7 +70,7 @@ class Handle:
         except UnicodeDecodeError as error:
             return _refused(Code.ARG, f"the request is not UTF-8: byte {error.start} cannot be read")
         try:
-            return Code.OK, self._answer(request, arrived, piece or _to_nobody)
+            return Code.OK, self._answer(request, arrived, piece or _ignored_piece)
         except ContextExceeded as error:
             return _refused(Code.REQUEST, error.message, n_prompt_tokens=error.n_prompt_tokens, n_ctx=error.n_ctx)
         except RequestError as error:
@@ -81,11 +81,11 @@ class Handle:
         except (BankmlError, OSError, MemoryError) as error:
             log.error("%s", reason_of(error))
             return _refused(Code.ENGINE, reason_of(error))
-        except KeyboardInterrupt:  # of a Python program that called: libbankml has it raised there
+        except KeyboardInterrupt:  # the host is a Python program: libbankml raises it there
             raise
         except BaseException as error:
             log.error("%s\n%s", type(error).__name__, where(error))
-            return _refused(Code.PANIC, "a mistake in bankml itself; its log says where")
+            return _refused(Code.PANIC, "internal error in bankml; its log has the traceback")
 
     def _answer(self, request: bytes, arrived: float, piece: Piece) -> bytes:
         body = read_body(request)
@@ -103,17 +103,17 @@ class Handle:
         return reply.body
 
     def close(self) -> None:
-        """Gives back the model's memory. No call may be under way, and none may follow."""
+        """Frees the model's memory. No call may be in progress, and none may follow."""
         self._library.drop()
         del self._library
-        gc.collect()  # which also empties the interpreter's own caches, so that rounds of opening and closing are alike
+        gc.collect()  # also empties the interpreter's caches, so that repeated opening and closing uses no more memory
         give_back_memory()
 
 
 class PieceWriter:
-    """An answer as one object when it is complete, and its text to the host as it comes.
+    """Writes the response object when it is complete, and passes its text to the host's callback as it is generated.
 
-    Joined, the pieces are the object's content.
+    The pieces joined are the object's content.
     """
 
     def __init__(self, whole: Writer, piece: Piece) -> None:
@@ -136,7 +136,7 @@ class PieceWriter:
 
 
 class Collected:
-    """Where an answer goes that is not sent: it waits for whoever called, who cannot hang up but by ending Python."""
+    """A Reply that keeps the response for the caller. It is cancelled only when the host's Python ends."""
 
     def __init__(self, ending: Ending) -> None:
         self.body = b""
@@ -156,7 +156,7 @@ class Collected:
         pass
 
 
-def _to_nobody(piece: bytes) -> bool:
+def _ignored_piece(piece: bytes) -> bool:
     return True
 
 

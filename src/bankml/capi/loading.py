@@ -1,36 +1,40 @@
-"""What opening a model loads while its file is hashed: hashing needs no interpreter, and loading little else."""
+"""What is loaded while a model's file is hashed: hashing releases the interpreter lock, so both run at once."""
 
 import mmap
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from bankml.errors import BankmlError, EngineFailed
+from bankml.errors import BankmlError, EngineFailed, first_cause
 
 if TYPE_CHECKING:
     from bankml.gguf.header import Header
     from bankml.text.tokenizer import Tokenizer
 
 Quietly = Callable[[Callable[[], object]], object]
-"""libbankml's own: calls a function that loads numpy or begins a thread, so that the host does not notice."""
+"""From libbankml: calls a function that imports numpy or starts a thread, and undoes their effects on the host."""
 
 NUMPY_BYTES = 128 << 20
-"""Of address space: more than numpy takes when it is loaded, and less than any model does after that."""
+"""Bytes of address space: more than importing numpy takes, less than any model takes after that."""
 
 
 class Loading:
-    """The modules that answer, and the tokenizer of a header that has been judged, by a thread of its own."""
+    """Imports the modules that generate, and builds the tokenizer of an accepted header, in a thread of its own.
 
-    def __init__(self, quietly: Quietly) -> None:
+    `modules` are imported after numpy; they are named by the caller, so that this module imports none of them.
+    """
+
+    def __init__(self, quietly: Quietly, modules: Sequence[str]) -> None:
         self._quietly = quietly
+        self._modules = modules
         self._thread: threading.Thread | None = None
         self._failure: Exception | None = None
         self._tokenizer: Tokenizer | None = None
 
     def begin(self, header: "Header") -> None:
-        """Where no thread is to be had, the calling one does it all, now."""
+        """Starts the thread; where the system has none left, everything is done here, now."""
         thread = threading.Thread(target=self._load, args=(header,), name="bankml-loading", daemon=True)
         try:
             self._quietly(thread.start)
@@ -44,7 +48,7 @@ class Loading:
             self._thread.join()
 
     def tokenizer(self) -> "Tokenizer | None":
-        """None: making one failed, as it will for whoever tries again. Raises what importing raised."""
+        """None where building it failed: the caller builds it again and gets the error. Raises what an import did."""
         self.wait()
         if self._failure is not None:
             raise self._failure
@@ -52,21 +56,21 @@ class Loading:
 
     def _load(self, header: "Header") -> None:
         try:
-            _import_all(self._quietly)
+            _import_all(self._quietly, self._modules)
             self._tokenizer = _tokenizer(header)
         except Exception as error:
             self._failure = error
 
 
-def _import_all(quietly: Quietly) -> None:
+def _import_all(quietly: Quietly, modules: Sequence[str]) -> None:
     if "numpy" not in sys.modules:
-        _look_for_room()
+        _require_address_space()
         try:
             quietly(lambda: import_module("numpy"))
         except ImportError as error:
-            raise EngineFailed(f"numpy cannot be imported: {first_line(error)}") from error
-    import_module("bankml.capi.handle")
-    import_module("bankml.library.load")
+            raise EngineFailed(f"numpy cannot be imported: {first_cause(error)}") from error
+    for module in modules:
+        import_module(module)
 
 
 def _tokenizer(header: "Header") -> "Tokenizer | None":
@@ -78,16 +82,9 @@ def _tokenizer(header: "Header") -> "Tokenizer | None":
         return None
 
 
-def _look_for_room() -> None:
-    """Raises MemoryError where numpy's OpenBLAS would not find its memory: it ends the process then."""
+def _require_address_space() -> None:
+    """Raises MemoryError where numpy's OpenBLAS would not get its memory: it would end the process."""
     try:
         mmap.mmap(-1, NUMPY_BYTES, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()
     except OSError:
         raise MemoryError from None
-
-
-def first_line(error: BaseException) -> str:
-    """What it says was the first cause: numpy puts pages of advice before that."""
-    while error.__cause__ is not None:
-        error = error.__cause__
-    return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)

@@ -1,17 +1,17 @@
-"""The package's log, sent to where the host program wants it."""
+"""Sends the package's log to the sink that the host program has set."""
 
 import logging
 from collections.abc import Callable
 
 Say = Callable[[int, bytes], object]
-"""libbankml's own: a level of bankml.h and a message in UTF-8, to the sink that bankml_set_log chose."""
+"""From libbankml: passes a level of bankml.h and a message in UTF-8 to the sink set with bankml_set_log."""
 
 ERROR, WARN, INFO, DEBUG = range(4)
 """The levels of bankml.h."""
 
 
 class SinkHandler(logging.Handler):
-    """Hands every record of the package to libbankml."""
+    """Passes every log record of the package to libbankml."""
 
     def __init__(self, say: Say) -> None:
         super().__init__()
@@ -19,7 +19,7 @@ class SinkHandler(logging.Handler):
 
     @classmethod
     def install(cls, say: Say) -> None:
-        """Once for a process; what has been installed stays. DEBUG stays out unless the host has let it in."""
+        """Installs one handler a process. DEBUG records are dropped unless the host has set the logger's level."""
         package = logging.getLogger("bankml")
         if any(isinstance(handler, cls) for handler in package.handlers):
             return
@@ -28,7 +28,7 @@ class SinkHandler(logging.Handler):
             package.setLevel(logging.INFO)
 
     def createLock(self) -> None:
-        """None: the sink's own rules are those of bankml.h, and it may be called on several threads at once."""
+        """No lock: bankml.h says the sink may be called on several threads at once."""
         self.lock = None
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -39,7 +39,7 @@ class SinkHandler(logging.Handler):
 
 
 def level(number: int) -> int:
-    """The level of bankml.h for one of `logging`."""
+    """The level of bankml.h for a level of `logging`."""
     for least, ours in ((logging.ERROR, ERROR), (logging.WARNING, WARN), (logging.INFO, INFO)):
         if number >= least:
             return ours

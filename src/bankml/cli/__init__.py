@@ -14,7 +14,7 @@ from types import FrameType
 
 from bankml.cli.output import complain
 from bankml.cli.streams import open_closed_streams
-from bankml.errors import PREFIXES, BankmlError
+from bankml.errors import BankmlError, final_line
 
 INTERRUPTED = 130
 BLAS_THREADS = "OPENBLAS_NUM_THREADS"
@@ -27,27 +27,23 @@ def main(argv: Sequence[str] | None = None) -> int:
         _spare_threads()
         with _terminable():
             return _run(argv)
-    except BankmlError as error:
-        complain(PREFIXES[error.exit_code], error.message)
-        return error.exit_code
-    except KeyboardInterrupt:
-        complain("error", "interrupted")
-        return INTERRUPTED
     except BrokenPipeError:
-        # Whoever read our output has gone; keep the interpreter from saying so when it closes stdout.
+        # The reader of our output has closed it; keep the interpreter from reporting that when it closes stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        complain("error", where + (error.strerror or str(error)).lower())
-        return 1
-    except MemoryError:
-        complain("error", "out of memory")
+    except BankmlError as error:
+        complain(final_line(error))
+        return error.exit_code
+    except KeyboardInterrupt as error:
+        complain(final_line(error))
+        return INTERRUPTED
+    except (OSError, MemoryError, ImportError) as error:
+        complain(final_line(error))
         return 1
     except Exception as error:
         if os.environ.get("BANKML_TRACEBACK"):
             raise
-        complain("error", f"a mistake in bankml itself: {error!r} (BANKML_TRACEBACK=1 shows where)")
+        complain(f"{final_line(error)} (BANKML_TRACEBACK=1 shows where)")
         return 1
 
 

@@ -18,7 +18,7 @@ from bankml.api.formats.response import Receipt, ResponseContext, ResponseFormat
 from bankml.api.reading.generation import MAX_TOKENS_FIELDS, chat_request
 from bankml.cli.output import write
 from bankml.cli.stdin import read_bytes, request_or_text_in
-from bankml.cli.verified import fork_of, verified_model
+from bankml.cli.verified import fork_of, model_to_open
 from bankml.engine.completion import Step
 from bankml.errors import Cancelled, UsageError
 from bankml.http.exchange import JSON, Headers, Reply, Request
@@ -50,7 +50,7 @@ def generate(arguments: Namespace) -> int:
     raw = read_bytes()
     arrived = time.monotonic()
     chat = chat_request(_fields(request_or_text_in(raw), arguments, options))
-    verified = verified_model(arguments.file, fork, require_supported)
+    verified = model_to_open(arguments.file, fork, require_supported)
     library = open_library(verified, arguments.ctx, arguments.threads)
     request = Request("POST", ROUTE, "", {}, raw, "gateway", arrived)
     terminal = Terminal()

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from bankml.errors import named, one_line
 
 LONG_WORD = 600
-"""Characters of a word that are told in an error: a folder deep down may have hundreds."""
+"""Characters of a word that an error may show: a deeply nested path may have hundreds."""
 
 # Below this a bar would only flicker.
 BAR_FROM_BYTES = 32 << 20
@@ -52,10 +52,10 @@ def _encodable(text: str, encoding: str | None) -> str:
     return one_line(text).encode(encoding, "backslashreplace").decode(encoding)
 
 
-def complain(prefix: str, message: str) -> None:
-    """The one line that an error is. Of a word that would fill a screen only its ends are told."""
-    words = [word if len(word) <= LONG_WORD else f"{word[:100]}…{word[-100:]}" for word in message.split(" ")]
-    note(f"{prefix}: {' '.join(words)}")
+def complain(line: str) -> None:
+    """The line about an error, on stderr. A word longer than LONG_WORD is shortened to its two ends."""
+    words = [word if len(word) <= LONG_WORD else f"{word[:100]}…{word[-100:]}" for word in line.split(" ")]
+    note(" ".join(words))
 
 
 @contextmanager

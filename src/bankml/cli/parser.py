@@ -256,7 +256,13 @@ def _serve_commands(command: Command) -> None:
     serve.add_argument("--spec-ngram", action="store_true", help="with --spawn: draft from the text's own n-grams")
     serve.add_argument("--slot-dir", metavar="DIR", help="the folder of saved slots")
     _models(serve, "with --native: ")
-    serve.add_argument("--engine-log", metavar="FILE", help="with --spawn: add what llama-server prints to FILE")
+    serve.add_argument("--engine-log", metavar="FILE", help="with --spawn: append llama-server's output to FILE")
+    serve.add_argument(
+        "--engine-mmap",
+        action="store_true",
+        help="with --spawn: llama-server maps the model's file instead of reading it into memory; a later store to the"
+        " file then changes its weights, and receipts say so",
+    )
     _addresses(serve)
     serve.add_argument(
         "--upstream",

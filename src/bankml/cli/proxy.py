@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from bankml.gate.verify import Verified
     from bankml.upstream.client import Upstream
     from bankml.upstream.spawn import Child
+    from bankml.upstream.status import Loading
 
 Address = tuple[str, int]
 
@@ -31,6 +32,7 @@ USED_BY = {
     "keep_alive": ("--native",),
     "spec_ngram": ("--spawn",),
     "engine_log": ("--spawn",),
+    "engine_mmap": ("--spawn",),
 }
 
 
@@ -58,6 +60,7 @@ def run_in_front(
     from bankml.measure.usage import Watched
     from bankml.upstream.client import Upstream
     from bankml.upstream.proxy import Proxy
+    from bankml.upstream.rehash import FileRehash
     from bankml.upstream.verifier import EngineVerifier, require_same_file
 
     upstream = Upstream((LISTENING_HOSTS[engine[0]], engine[1]), Limits())
@@ -66,7 +69,8 @@ def run_in_front(
         stack.callback(upstream.close)
         child = _engine(arguments, verified, upstream, stack, lambda words: note(words) if vouched.is_set() else None)
         alive: Callable[[], None] = (lambda: None) if child is None else child.alive
-        vouch = EngineVerifier(verified, upstream, alive)
+        loading: Loading = "unknown" if child is None else "mmap" if arguments.engine_mmap else "memory"
+        vouch = EngineVerifier(verified, upstream, alive, loading, FileRehash(verified, _note_change))
         provenance = require_same_file(vouch)
         vouched.set()
         alive()  # or it ended in between
@@ -74,10 +78,15 @@ def run_in_front(
         def ready(_: object) -> None:
             note(f"engine: {provenance.engine} at {upstream.shown} serves the verified file")
             announce()
+            vouch.rehash.start(upstream.limits.engine_rehash)
 
         watched = [Watched("gateway", os.getpid()), *([] if child is None else [Watched("engine", child.pid)])]
         measured = MetricsMiddleware(Proxy(vouch), watched)
         return serve(measured, listen=listen, ready=ready, refused=measured.refused, at_once=measured.at_once)
+
+
+def _note_change(message: str) -> None:
+    note(f"{message}; no response gets a receipt until bankml is started again")
 
 
 def _engine(
@@ -107,6 +116,7 @@ def _engine(
         spec_ngram=arguments.spec_ngram,
         slot_dir=None if arguments.slot_dir is None else os.path.realpath(arguments.slot_dir),
         log=arguments.engine_log,
+        mmap=arguments.engine_mmap,
     )
     child = stack.enter_context(spawned(spawning, ended))
     note(f"waiting: llama-server (process {child.pid}) loads {verified.name}")

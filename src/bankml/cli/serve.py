@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 from bankml.cli.output import about, file_bar, note, say
 from bankml.cli.parser import UPSTREAM
 from bankml.cli.proxy import check_options
-from bankml.cli.verified import fork_of, verified_model
+from bankml.cli.verified import fork_of, model_to_open, verified_model
 from bankml.errors import RequestError, UsageError
 from bankml.model.limits import DEFAULT_CONTEXT, MAX_CONTEXT, MAX_THREADS
 
@@ -52,7 +52,7 @@ def _serve(arguments: Namespace, file: str, fork: str, listen: Address, engine: 
     from bankml.library.supported import require_supported
 
     keep_heaps_small()
-    verified = verified_model(file, fork, require_supported)
+    verified = model_to_open(file, fork, require_supported)
 
     from bankml.api.metrics_middleware import MetricsMiddleware
     from bankml.api.routes import build_application

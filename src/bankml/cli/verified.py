@@ -31,12 +31,24 @@ def fork_of(file: str, fork: str | None) -> str:
     return fork
 
 
-def verified_model(file: str, fork: str, require: "Callable[[Header], object] | None" = None) -> "Verified":
-    """Guards, hashes and compares, with a bar on a terminal; `require` looks at the header before anything is hashed.
+def verified_model(file: str, fork: str) -> "Verified":
+    """`file`, guarded, hashed and compared with its record in `fork`, with a progress bar on a terminal.
 
     Raises Refused, Truncated, FileProblem.
     """
     from bankml.gate.verify import verify
 
     with file_bar("hashing", file) as progress:
-        return verify(file, fork, progress, require=require)
+        return verify(file, fork, progress)
+
+
+def model_to_open(file: str, fork: str, require: "Callable[[Header], object]") -> "Verified":
+    """As `verified_model`, for a model that this process computes with: what is hashed is kept in memory for it.
+
+    `require` raises Refused, before anything is hashed, for a header that it cannot compute with. Raises MemoryError.
+    """
+    from bankml.gate.contents import memory_for
+    from bankml.gate.verify import verify
+
+    with file_bar("reading", file) as progress:
+        return verify(file, fork, progress, require=require, into=memory_for)

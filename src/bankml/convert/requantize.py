@@ -15,11 +15,11 @@ import numpy.typing as npt
 from bankml.convert.dequantize import READERS, dequantize
 from bankml.convert.quantize import quantize
 from bankml.errors import FileProblem, Refused, UsageError
-from bankml.files import problem
+from bankml.files import open_regular, problem
 from bankml.gate.guard import guard_open, require_model
 from bankml.gate.identity import FileIdentity
 from bankml.gguf.block_types import F16, F32, Q1_0, Q2_0, BlockType
-from bankml.gguf.header import Header, TensorInfo, open_regular
+from bankml.gguf.header import Header, TensorInfo
 from bankml.gguf.values import ValueType, shown
 from bankml.gguf.writer import TensorSpec, writing
 

@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bankml.errors import PinMismatch, Refused
-from bankml.files import atomic_write, problem, unreadable
-from bankml.gguf.header import open_regular
+from bankml.files import atomic_write, open_regular, problem, unreadable
 
 MAX_BYTES = 16 << 20
 HEX64 = re.compile(r"[0-9a-fA-F]{64}")

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from typing import BinaryIO, Literal
 
 from bankml.errors import BankmlError, Refused, Truncated
-from bankml.gguf.header import MAX_ENTRIES, BadHeader, Header, open_regular, read_header_from
+from bankml.files import open_regular
+from bankml.gguf.block_types import BLOCK_TYPES
+from bankml.gguf.header import MAX_ENTRIES, BadHeader, Header, read_header_from
 from bankml.gguf.values import Value, describe, shown
 
 Engine = Literal["mainline", "prism"]
@@ -20,6 +22,7 @@ Engine = Literal["mainline", "prism"]
 MAX_UINT64 = (1 << 64) - 1
 F16_BYTES = 2
 MAX_NAME = 1024  # characters of what a model, or its architecture, is called
+SPLIT_COUNT = "split.count"  # llama.cpp loads the other parts of such a file by their names
 # The second Bonsai generation needs PrismML's fork whatever its tensors are called; it says so in one of its names.
 FORK_NAME = re.compile(r"bonsai[\s_-]*2|prism-fork-required", re.IGNORECASE)
 
@@ -88,9 +91,11 @@ def guard_open(file: BinaryIO, name: str, engine: Engine) -> Verdict:
 
 
 def require_model(verdict: Verdict) -> Header:
-    """The header of a file that the guard plays and that is a model at all.
+    """The header of a file that the guard accepts and that is a complete model.
 
-    A header without an architecture or without tensors can be sound and still hold nothing to vouch for.
+    A header without an architecture or without tensors can be valid and still describe no model. One part of a split
+    model is refused: an engine loads the other parts beside it, which its pin does not cover.
+    Raises Refused, Truncated.
     """
     if verdict.kind != "play" or verdict.header is None:
         raise verdict.error()
@@ -98,13 +103,25 @@ def require_model(verdict: Verdict) -> Header:
         raise Refused(f"{verdict.name}: the header names no general.architecture: not a model")
     if not verdict.header.tensors:
         raise Refused(f"{verdict.name}: the header lists no tensors: not a model")
+    _require_not_split(verdict.header, verdict.name)
     return verdict.header
 
 
+def _require_not_split(header: Header, name: str) -> None:
+    parts = header.metadata.get(SPLIT_COUNT, 1)
+    if isinstance(parts, bool) or not isinstance(parts, int):
+        raise Refused(f"{name}: {SPLIT_COUNT} is {describe(parts)}, not an integer")
+    if parts > 1:
+        raise Refused(
+            f"{name}: one of {parts} parts of a split model: merge them with "
+            "`llama-gguf-split --merge FIRST_PART MERGED`, then pin and use the merged file"
+        )
+
+
 def type_counts(header: Header) -> dict[str, int]:
-    """How many tensors have each type, by type id."""
-    counts = Counter(tensor.type for tensor in header.tensors)
-    return {type_.name: counts[type_] for type_ in sorted(counts, key=lambda type_: type_.id)}
+    """How many tensors have each type, in the order of the type ids."""
+    counts = Counter(tensor.type.id for tensor in header.tensors)
+    return {BLOCK_TYPES[number].name: counts[number] for number in sorted(counts)}
 
 
 def kv_f16_bytes_per_token(metadata: Mapping[str, Value]) -> int | None:

@@ -1,25 +1,33 @@
-"""verify: the guard on the header, then the pin on the whole file, of one file that stays the same meanwhile."""
+"""verify: the guard on the header, then the pin on the bytes, of one file that is read once.
 
+The header is parsed from the very bytes that are hashed, and where a model is to be opened those bytes are kept in
+memory for it. The file's identity is compared before and after too: that is how a change is noticed, not the proof.
+"""
+
+import mmap
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import BinaryIO
 
 from bankml.errors import FileProblem, ModelChanged, Refused, named
-from bankml.gate.digest import Progress, sha256_open
+from bankml.files import open_regular
+from bankml.gate.contents import FileContents
+from bankml.gate.digest import Progress, sha256_open, sha256_rest
 from bankml.gate.fork import check_pin, read_fork, record_pin
 from bankml.gate.guard import Engine, Verdict, guard_open, require_model
 from bankml.gate.identity import FileIdentity
-from bankml.gguf.header import Header, open_regular
+from bankml.gguf.header import Header
 
 
 @dataclass(frozen=True)
 class Verified:
-    """A model file that passed; the only ticket to its weights.
+    """A model file that passed verification. No model is opened without one.
 
     `path` is canonical (absolute, no symbolic link in it), `sha256` 64 lower-case hex digits, `verified_at` seconds
-    since the epoch.
+    since the epoch. `header` was parsed from the bytes that have this sha256; `contents` are these bytes, where they
+    were kept.
     """
 
     path: str
@@ -29,6 +37,7 @@ class Verified:
     identity: FileIdentity
     fork_path: str
     verified_at: float
+    contents: FileContents = field(default_factory=FileContents, repr=False, compare=False)
 
     @property
     def name(self) -> str:
@@ -36,7 +45,7 @@ class Verified:
 
     @property
     def unchanged(self) -> bool:
-        """Whether the path still leads to the very file that was verified."""
+        """Whether `path` is still the file that was verified, as far as its identity tells."""
         try:
             self.check_unchanged()
         except ModelChanged:
@@ -44,7 +53,7 @@ class Verified:
         return True
 
     def check_unchanged(self) -> None:
-        """Raises ModelChanged unless the path still leads to the very file that was verified."""
+        """Raises ModelChanged unless `path` is still the file that was verified, as far as its identity tells."""
         try:
             now = FileIdentity.of(self.path)
         except FileProblem as error:
@@ -55,7 +64,7 @@ class Verified:
 
 @dataclass(frozen=True)
 class Pinned:
-    """A whole file whose sha256 was taken while it stayed the same."""
+    """A file of any kind and the sha256 of its bytes, each read once."""
 
     name: str
     sha256: str
@@ -69,13 +78,15 @@ def verify(
     engine: Engine = "mainline",
     name: str | None = None,
     require: Callable[[Header], object] | None = None,
+    into: Callable[[Header], mmap.mmap] | None = None,
 ) -> Verified:
-    """Guards, hashes and compares the file at `path` with its record in the FORK.json at `fork_path`.
+    """Guards the file at `path`, hashes it and compares the hash with its record in the FORK.json at `fork_path`.
 
     Its record is that of `name`, by default the path's base name. What can be refused without hashing is refused first:
     by the guard, for want of a record, and by `require`, which may raise Refused for a header that its caller has no
-    use for. Raises Refused (exit 2), Truncated (exit 3) or FileProblem (exit 1); ModelChanged when the file changed
-    while it was read.
+    use for. `into` is called next and gives the memory that the file is read into (`contents.memory_for`); without it
+    no more than a buffer is used. Raises Refused (exit 2), Truncated (exit 3) or FileProblem (exit 1); ModelChanged
+    when the file changed while it was read.
     """
     canonical = os.path.realpath(path)
     name = name or os.path.basename(path)
@@ -88,14 +99,35 @@ def verify(
         if require is not None:
             with named(name):
                 require(header)
-        sha256 = sha256_open(file, os.fspath(path), progress)
+        memory = into(header) if into is not None else None
+        sha256 = _hash_rest(file, os.fspath(path), header, memory, progress)
         _check_same(name, before, FileIdentity.of(file.fileno()), FileIdentity.of(canonical))
     check_pin(fork, name, sha256)
-    return Verified(canonical, sha256, verdict, header, before, os.path.realpath(fork_path), time.time())
+    found_at = os.path.realpath(fork_path)
+    return Verified(canonical, sha256, verdict, header, before, found_at, time.time(), FileContents(memory))
+
+
+def _hash_rest(file: BinaryIO, path: str, header: Header, memory: mmap.mmap | None, progress: Progress | None) -> str:
+    """The sha256 of the bytes that `header` was parsed from and of all that follow."""
+    if memory is None:
+        return sha256_rest(file, path, header.prefix, progress)
+    with memoryview(memory) as view:
+        return sha256_rest(file, path, header.prefix, progress, view)
+
+
+def verify_again(verified: Verified) -> None:
+    """Hashes the file at the verified path once more. Raises ModelChanged unless it has the verified sha256."""
+    try:
+        with open_regular(verified.path) as file:
+            found = sha256_open(file, verified.path)
+    except FileProblem as error:
+        raise ModelChanged(f"{verified.name} changed since it was verified: {error.public_message}") from error
+    if found != verified.sha256:
+        raise ModelChanged(f"{verified.name} changed since it was verified: its sha256 is {found} now")
 
 
 def pin(path: str | os.PathLike[str], fork_path: str | os.PathLike[str], progress: Progress | None = None) -> Pinned:
-    """Compares a whole file with its record, whatever kind of file it is. Raises Refused, FileProblem."""
+    """Hashes a file of any kind and compares the hash with its record. Raises Refused, FileProblem."""
     fork = read_fork(fork_path)
     with open_regular(path) as file:
         check_pin(fork, os.path.basename(path))
@@ -113,7 +145,7 @@ def record(
     """Hashes a file and writes its record into the FORK.json at `fork_path`.
 
     With `expected` (64 lower-case hex digits) the file must hash to it, and an older record of another sha256 is
-    replaced: someone vouches for the new one. Without it an older record that differs is refused. Raises Refused,
+    replaced: the caller vouches for the new one. Without it an older record that differs is refused. Raises Refused,
     FileProblem.
     """
     with open_regular(path) as file:

@@ -1,25 +1,23 @@
-"""Reads the header of a GGUF v3 file that nobody vouches for.
+"""Reads the header of an untrusted GGUF v3 file.
 
-Nothing is allocated from a number in the file before the file's size bears it out, and a header may ask for no more
+Nothing is allocated from a number in the file before the file's size confirms it, and a header may ask for no more
 work than `MAX_HEADER_BYTES`, `MAX_ENTRIES` and `MAX_STRINGS` allow: real ones stay far below each.
-A tensor's place is checked as llama.cpp b11192 checks it: whole rows of blocks, aligned, one after another in the order
-of the header, inside the file.
 """
 
-import errno
 import os
-import stat
 import struct
 from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import BinaryIO
+from typing import BinaryIO, NoReturn
 
 from bankml.errors import FileProblem, Refused, Truncated
-from bankml.files import problem, unreadable
-from bankml.gguf.block_types import BLOCK_TYPES, GGML_TYPE_COUNT, LEGACY_Q2_0, Q2_0, BlockType
-from bankml.gguf.values import FORMATS, StringArray, Value, ValueType, describe, number_array, shown
+from bankml.files import open_regular, problem
+from bankml.gguf.block_types import BLOCK_TYPES, GGML_TYPE_COUNT
+from bankml.gguf.layout import TensorInfo as TensorInfo  # noqa: PLC0414 - other rooms import it from here
+from bankml.gguf.layout import layout_problem, name_problem
+from bankml.gguf.values import FORMATS, VALUE_TYPES, StringArray, Value, ValueType, describe, number_array, shown
 
 MAGIC = b"GGUF"
 VERSION = 3
@@ -40,6 +38,12 @@ MAX_INT64 = (1 << 63) - 1
 
 ALIGNMENT_KEY = "general.alignment"
 
+_U32 = struct.Struct("<I")
+_U64 = struct.Struct("<Q")
+_COUNTS = struct.Struct("<QQ")
+_SCALARS = {kind: struct.Struct("<" + letter) for kind, letter in FORMATS.items()}
+_TENSORS = [struct.Struct(f"<{n_dims}QIQ") for n_dims in range(MAX_DIMS + 1)]  # shape, type, offset
+
 
 class BadHeader(Refused):
     """A header that is wrong; `reason` says how, without the file's name."""
@@ -47,24 +51,6 @@ class BadHeader(Refused):
     def __init__(self, name: str, reason: str) -> None:
         super().__init__(f"{name}: {reason}")
         self.reason = reason
-
-
-@dataclass(frozen=True)
-class TensorInfo:
-    """One tensor as the header gives it: `shape` with the row length (ne0) first, `offset` from the data's start."""
-
-    name: str
-    shape: tuple[int, ...]
-    type: BlockType
-    offset: int
-    nbytes: int
-
-    @property
-    def elements(self) -> int:
-        product = 1
-        for extent in self.shape:
-            product *= extent
-        return product
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,8 +66,13 @@ class Header:
     _spans: Mapping[str, tuple[int, int]] = field(repr=False)
     _source: bytearray = field(repr=False)
 
+    @property
+    def prefix(self) -> bytearray:
+        """The file's first bytes as they were read, once: the header and some of what follows. Do not change them."""
+        return self._source
+
     def encoded(self, key: str) -> bytes:
-        """The value of `key` as it stands in the file, its type before it."""
+        """The encoded value of `key` in the file, with its type before it."""
         start, end = self._spans[key]
         return bytes(self._source[start:end])
 
@@ -94,23 +85,6 @@ def read_header(path: str | os.PathLike[str]) -> Header:
     """
     with open_regular(path) as file:
         return read_header_from(file, os.path.basename(path))
-
-
-def open_regular(path: str | os.PathLike[str], *, follow: bool = True) -> BinaryIO:
-    """Opens a regular file to read; never waits for a FIFO's other end. Without `follow` a symbolic link is not opened.
-    Raises FileProblem."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW))
-    except (OSError, ValueError) as error:
-        if not isinstance(error, OSError):
-            raise FileProblem(f"cannot read {os.fspath(path)!r}: not a file name") from error
-        if not follow and error.errno == errno.ELOOP and os.path.islink(path):
-            raise unreadable(path, "a symbolic link") from error
-        raise problem("read", path, error) from error
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise unreadable(path, "not a regular file")
-    return os.fdopen(descriptor, "rb", buffering=0)
 
 
 def read_header_from(file: BinaryIO, name: str) -> Header:
@@ -130,6 +104,7 @@ class _HeaderReader:
         self._name = name
         self._size = size
         self._bytes = bytearray()
+        self._fetched = 0  # len(self._bytes), which is looked at for every value
         self._at = 0
         self._strings = 0
         self._text_bytes = 0
@@ -137,7 +112,7 @@ class _HeaderReader:
 
     def header(self) -> Header:
         self._preamble()
-        n_tensors, n_keys = self._integer("Q"), self._integer("Q")
+        n_tensors, n_keys = _COUNTS.unpack_from(self._bytes, self._need(_COUNTS.size))
         self._count("tensors", n_tensors)
         self._count("keys", n_keys)
         self._room(self._at + n_keys * LEAST_KEY_BYTES + n_tensors * LEAST_TENSOR_BYTES)
@@ -145,15 +120,15 @@ class _HeaderReader:
         metadata: dict[str, Value] = {}
         spans: dict[str, tuple[int, int]] = {}
         for index in range(n_keys):
-            key = self._key(index)
+            key = self._name_of("key", index, MAX_KEY_BYTES)
             start = self._at
             metadata[key] = self._value(key, self._value_type(key), depth=0)
             spans[key] = (start, self._at)
         alignment = self._alignment(metadata)
         tensors = tuple([self._tensor(index, alignment) for index in range(n_tensors)])
         data_offset = -(-self._at // alignment) * alignment
-        self._check_names(tensors)
-        self._check_layout(tensors, data_offset, alignment)
+        if reason := name_problem(tensors) or layout_problem(tensors, self._size - data_offset, alignment):
+            raise self._refuse(reason)
         return Header(
             VERSION,
             MappingProxyType(metadata),
@@ -179,24 +154,33 @@ class _HeaderReader:
 
     def _need(self, count: int) -> int:
         """Sees to it that the next `count` bytes are fetched; returns where they start and moves past them."""
-        start, end = self._at, self._at + count
-        if end > len(self._bytes):
-            self._room(end)
+        start = self._at
+        end = start + count
+        if end > self._fetched:
             self._fetch(end)
         self._at = end
         return start
 
     def _fetch(self, end: int) -> None:
-        """Reads on to byte `end` and some way beyond: at least 256 KiB, and half as much again as is there."""
+        """Reads on to byte `end` and some way beyond: at least 256 KiB, and half as much again as is there.
+
+        Raises BadHeader, Truncated.
+        """
+        self._room(end)
         goal = min(self._size, MAX_HEADER_BYTES, max(end, len(self._bytes) * 3 // 2, 1 << 18))
         while len(self._bytes) < goal:
             part = self._file.read(goal - len(self._bytes))
             if not part:
                 raise FileProblem(f"{self._name} became shorter while it was read")
             self._bytes += part
+        self._fetched = len(self._bytes)
 
-    def _integer(self, letter: str) -> int:
-        value: int = struct.unpack_from("<" + letter, self._bytes, self._need(struct.calcsize("<" + letter)))[0]
+    def _u32(self) -> int:
+        value: int = _U32.unpack_from(self._bytes, self._need(4))[0]
+        return value
+
+    def _u64(self) -> int:
+        value: int = _U64.unpack_from(self._bytes, self._need(8))[0]
         return value
 
     def _count(self, what: str, count: int) -> None:
@@ -211,58 +195,70 @@ class _HeaderReader:
         if bytes(self._bytes[start : start + head]) != MAGIC[:head]:
             raise self._refuse(f"bad magic {shown(bytes(self._bytes[:head]))}: not a GGUF file")
         self._room(FIXED_BYTES)
-        version = self._integer("I")
+        version = self._u32()
         if version != VERSION and int.from_bytes(version.to_bytes(4, "big"), "little") == VERSION:
             raise self._refuse("the file is big-endian GGUF: only little-endian files are read")
         if version != VERSION:
             raise self._refuse(f"GGUF version {version}: only version {VERSION} is read")
 
-    def _string(self, what: str, limit: int) -> bytes:
-        length = self._integer("Q")
+    # A header may have 65,536 keys, so these three compare with `_fetched` themselves, and a refusal's words are put
+    # together only where there is one.
+
+    def _string(self, what: str, name: object, limit: int) -> bytearray:
+        at = self._at + 8
+        if at > self._fetched:
+            self._fetch(at)
+        length: int = _U64.unpack_from(self._bytes, at - 8)[0]
         if length > limit:
-            raise self._refuse(f"{what} would be {length} bytes long, past the {limit} that are read")
+            raise self._refuse(f"{what} {_quoted(name)} would be {length} bytes long, past the {limit} that are read")
         self._text_bytes += length
         if self._text_bytes > MAX_TEXT_BYTES:
-            raise self._refuse(f"{what} brings the header past the {MAX_TEXT_BYTES} bytes of text that are read")
-        start = self._need(length)
-        return bytes(self._bytes[start : start + length])
+            raise self._refuse(
+                f"{what} {_quoted(name)} brings the header past the {MAX_TEXT_BYTES} bytes of text that are read"
+            )
+        end = at + length
+        if end > self._fetched:
+            self._fetch(end)
+        self._at = end
+        return self._bytes[at:end]
 
-    def _name_text(self, what: str, raw: bytes) -> str:
+    def _name_of(self, what: str, index: int, limit: int) -> str:
+        raw = self._string(f"the name of {what}", index, limit)
         if not raw:
-            raise self._refuse(f"{what} has an empty name")
-        if b"\0" in raw:
-            raise self._refuse(f"{what} has a NUL in its name {shown(raw)}")
+            raise self._refuse(f"{what} {index} has an empty name")
+        if 0 in raw:
+            raise self._refuse(f"{what} {index} has a NUL in its name {shown(bytes(raw))}")
         try:
             return raw.decode()
         except UnicodeDecodeError as error:
-            raise self._refuse(f"{what} has a name that is not UTF-8: {shown(raw)}") from error
-
-    def _key(self, index: int) -> str:
-        what = f"key {index}"
-        return self._name_text(what, self._string(f"the name of {what}", MAX_KEY_BYTES))
+            raise self._refuse(f"{what} {index} has a name that is not UTF-8: {shown(bytes(raw))}") from error
 
     def _value_type(self, key: str) -> ValueType:
-        number = self._integer("I")
-        try:
-            return ValueType(number)
-        except ValueError as error:
-            raise self._refuse(f"key {shown(key)} has unknown value type {number}") from error
+        at = self._at
+        self._at = at + 4
+        if self._at > self._fetched:
+            self._fetch(self._at)
+        number: int = _U32.unpack_from(self._bytes, at)[0]
+        kind = VALUE_TYPES.get(number)
+        if kind is None:
+            raise self._refuse(f"key {shown(key)} has unknown value type {number}")
+        return kind
 
     def _value(self, key: str, kind: ValueType, depth: int) -> Value:
         if kind is ValueType.STRING:
-            raw = self._string(f"the string of key {shown(key)}", MAX_TEXT_BYTES)
+            raw = self._string("the string of key", key, MAX_TEXT_BYTES)
             try:
                 return raw.decode()
             except UnicodeDecodeError:
-                return raw
+                return bytes(raw)
         if kind is ValueType.ARRAY:
             return self._array(key, depth + 1)
         if kind is ValueType.BOOL:
             start = self._need(1)
             self._check_bools(key, start, start + 1)
             return bool(self._bytes[start])
-        letter = FORMATS[kind]
-        value: int | float = struct.unpack_from("<" + letter, self._bytes, self._need(struct.calcsize(letter)))[0]
+        scalar = _SCALARS[kind]
+        value: int | float = scalar.unpack_from(self._bytes, self._need(scalar.size))[0]
         return value
 
     def _check_bools(self, key: str, start: int, end: int) -> None:
@@ -275,15 +271,14 @@ class _HeaderReader:
         if depth > MAX_NESTING:
             raise self._refuse(f"key {shown(key)} has arrays nested deeper than {MAX_NESTING}")
         kind = self._value_type(key)
-        count = self._integer("Q")
+        count = self._u64()
         if kind is ValueType.STRING:
             return self._string_array(key, count)
         if kind is ValueType.ARRAY:
             self._arrays += count
             self._count(f"arrays within arrays at key {shown(key)}", self._arrays)
             return tuple(self._array(key, depth + 1) for _ in range(count))
-        letter = FORMATS[kind]
-        length = count * struct.calcsize(letter)
+        length = count * _SCALARS[kind].size
         start = self._need(length)
         if kind is ValueType.BOOL:
             self._check_bools(key, start, start + length)
@@ -297,7 +292,7 @@ class _HeaderReader:
             raise self._refuse(f"key {shown(key)} brings the header past the {MAX_STRINGS} strings that are read")
         self._room(self._at + 8 * count)
         starts = array("Q", bytes(8 * count))
-        length_at = struct.Struct("<Q").unpack_from
+        length_at = _U64.unpack_from
         source, at = self._bytes, self._at
         last = len(source) - 8
         for index in range(count):
@@ -324,71 +319,36 @@ class _HeaderReader:
         return value
 
     def _tensor(self, index: int, alignment: int) -> TensorInfo:
-        what = f"tensor {index}"
-        name = self._name_text(what, self._string(f"the name of {what}", MAX_NAME_BYTES))
-        n_dims = self._integer("I")
+        name = self._name_of("tensor", index, MAX_NAME_BYTES)
+        n_dims = self._u32()
         if not 1 <= n_dims <= MAX_DIMS:
             raise self._refuse(f"tensor {shown(name)} has {n_dims} dimensions, not 1 to {MAX_DIMS}")
-        shape = tuple(self._integer("Q") for _ in range(n_dims))
+        packed = _TENSORS[n_dims]
+        *extents, type_id, offset = packed.unpack_from(self._bytes, self._need(packed.size))
+        shape = tuple(extents)
         elements = 1
         for dim, extent in enumerate(shape):
             elements *= extent
             if not 0 < extent <= MAX_INT64 or elements >= MAX_INT64:
                 shape_text = " x ".join(map(str, shape))
                 raise self._refuse(f"tensor {shown(name)} of shape {shape_text} has dimension {dim} out of range")
-        type_ = self._block_type(name, self._integer("I"))
+        type_ = BLOCK_TYPES.get(type_id) or self._unknown_type(name, type_id)
         if shape[0] % type_.weights:
             raise self._refuse(
                 f"tensor {shown(name)} has rows of {shape[0]}, not whole {type_.name} blocks of {type_.weights}"
             )
-        offset = self._integer("Q")
         if offset % alignment:
             raise self._refuse(f"tensor {shown(name)} has offset {offset}, not a multiple of the alignment {alignment}")
         return TensorInfo(name, shape, type_, offset, type_.nbytes(elements))
 
-    def _block_type(self, name: str, number: int) -> BlockType:
-        known = BLOCK_TYPES.get(number)
-        if known is not None:
-            return known
+    def _unknown_type(self, name: str, number: int) -> NoReturn:
         if number < GGML_TYPE_COUNT:
             raise self._refuse(f"tensor {shown(name)} has type id {number}, a layout that was withdrawn")
         raise self._refuse(
             f"tensor {shown(name)} has unknown type id {number}, past {GGML_TYPE_COUNT - 1} and of no known fork"
         )
 
-    def _check_names(self, tensors: tuple[TensorInfo, ...]) -> None:
-        seen: set[str] = set()
-        for tensor in tensors:
-            if tensor.name in seen:
-                raise self._refuse(f"two tensors have the name {shown(tensor.name)}")
-            seen.add(tensor.name)
 
-    def _check_layout(self, tensors: tuple[TensorInfo, ...], data_offset: int, alignment: int) -> None:
-        """Each tensor begins where the one before it ends, padded to the alignment, and ends inside the file."""
-        expected = 0
-        for index, tensor in enumerate(tensors):
-            if tensor.offset < expected and index:
-                raise self._refuse(self._short(tensors[index - 1], tensor.offset - tensors[index - 1].offset))
-            if tensor.offset != expected:
-                raise self._refuse(
-                    f"tensor {shown(tensor.name)} has offset {tensor.offset} where {expected} is expected"
-                )
-            available = self._size - data_offset - tensor.offset
-            if tensor.nbytes > available:
-                following = tensors[index + 1].offset - tensor.offset if index + 1 < len(tensors) else available
-                raise self._refuse(self._short(tensor, min(following, available)))
-            expected += -(-tensor.nbytes // alignment) * alignment
-
-    def _short(self, tensor: TensorInfo, available: int) -> str:
-        """Why a tensor does not have the bytes that its shape and type need."""
-        have = max(available, 0)
-        name = shown(tensor.name)
-        if (
-            tensor.type is Q2_0
-            and tensor.shape[0] % LEGACY_Q2_0.weights == 0
-            and have >= LEGACY_Q2_0.nbytes(tensor.elements)
-        ):
-            return (
-                f"tensor {name} has {have} bytes, Q2_0 in groups of 64 needs {tensor.nbytes}: a legacy group-128 file"
-            )
-        return f"tensor {name} needs {tensor.nbytes} bytes and has {have} before the next tensor or the end of the file"
+def _quoted(name: object) -> str:
+    """A key's name as a message shows it; a number as it is."""
+    return shown(name) if isinstance(name, str) else str(name)

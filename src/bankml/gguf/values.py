@@ -35,6 +35,9 @@ class ValueType(IntEnum):
     FLOAT64 = 12
 
 
+VALUE_TYPES = {int(kind): kind for kind in ValueType}
+
+
 # The letter that `struct` and `array` know each number by; all are little-endian in the file.
 FORMATS = {
     ValueType.UINT8: "B",

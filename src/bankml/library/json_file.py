@@ -4,8 +4,7 @@ import json
 import os
 from typing import Any, NoReturn
 
-from bankml.files import problem, unreadable
-from bankml.gguf.header import open_regular
+from bankml.files import open_regular, problem, unreadable
 
 
 def read_bytes(path: str | os.PathLike[str], most: int, *, follow: bool = True) -> bytes:

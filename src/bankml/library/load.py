@@ -9,6 +9,7 @@ from bankml.engine.completion import ENGINE, Engine
 from bankml.engine.memory import configured_cache_limit, give_back_memory
 from bankml.engine.prompt_cache import prompt_cache
 from bankml.errors import FileProblem, PinMismatch, Refused, named
+from bankml.gate.contents import memory_for
 from bankml.gate.guard import guard, require_model
 from bankml.gate.identity import FileIdentity
 from bankml.gate.verify import Verified, verify
@@ -114,7 +115,7 @@ class VerifyingOpener:
         with _told(source) as path:
             identity = FileIdentity.of(path)
             try:
-                verified = verify(path, source.fork, name=source.file, require=require_supported)
+                verified = verify(path, source.fork, name=source.file, require=require_supported, into=memory_for)
             except PinMismatch as error:
                 self.known.mismatched(source, identity, error.public_message)
                 raise

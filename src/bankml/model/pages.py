@@ -1,33 +1,24 @@
-"""Large arrays on pages of their own, which go back to the system the moment the array goes.
-
-malloc keeps what threads have freed for the next allocation of the same thread, so that a model which is dropped in one
-thread and read again in another would leave its memory behind.
-"""
+"""Large arrays on pages of their own (bankml.pages)."""
 
 import math
-import mmap
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from bankml.pages import private_pages
 
 LARGE = 1 << 20
 """Bytes from which on an array gets its own pages."""
 
 
 def zeros(shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """An array of zeros. Pages that are never written to take no memory."""
+    """An array of zeros. Pages that are never written to take no memory. Raises MemoryError."""
     kind = np.dtype(dtype)
     nbytes = math.prod(shape) * kind.itemsize
     if nbytes < LARGE:
         return np.zeros(shape, kind)
-    try:
-        memory = mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    except (OSError, OverflowError, ValueError) as error:
-        raise MemoryError(f"there are no {nbytes} bytes of memory to be had") from error
-    if hasattr(mmap, "MADV_HUGEPAGE"):  # fewer, larger pages where the kernel has them, as numpy's own arrays ask for
-        memory.madvise(mmap.MADV_HUGEPAGE)
-    return np.frombuffer(memory, kind).reshape(shape)
+    return np.frombuffer(private_pages(nbytes), kind).reshape(shape)
 
 
 def copied(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

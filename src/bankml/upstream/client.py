@@ -53,7 +53,8 @@ class EngineResponse:
 class EngineConnection:
     """One connection, one request at a time. After an answer read to its end `open` says whether it can be used again.
 
-    `kept`: it had waited for its next request, so that the engine may have closed it meanwhile.
+    `kept`: it was idle before this request, so the engine may have closed it. `adapters_checked`: the engine has said
+    over it which LoRA adapters it has loaded.
     """
 
     def __init__(self, connected: socket.socket, host: str, limits: Limits) -> None:
@@ -66,6 +67,7 @@ class EngineConnection:
         self._limits = limits
         self.open = True
         self.kept = False
+        self.adapters_checked = False
 
     def close(self) -> None:
         self.open = False

@@ -1,13 +1,14 @@
 """The application in front of llama-server: its answers passed on, those of the chat with a receipt.
 
     path                                     answered by
-    GET /bankml                              us: what was verified, and where the engine is
+    GET /bankml                              bankML: what was verified, and where the engine is
+    POST /bankml/verify                      bankML: the same, once the file has been hashed again
     GET /health /props /v1/models            the engine
     POST /v1/chat/completions                the engine, receipt added
 
-Before every answer of the engine's, the file and the engine are checked (see vouch). An error the engine answers with
-is passed on, status and body; an answer that cannot be read becomes a 502, or an event that says so once a stream has
-begun, and no receipt.
+Before every response of the engine, the file and the engine are checked (see verifier), and before every receipt the
+file is checked again. An error response of the engine is passed on, status and body; a response that cannot be read
+becomes a 502, or an error event once a stream has begun, and no receipt.
 """
 
 from collections.abc import Callable, Mapping
@@ -68,6 +69,7 @@ class Proxy:
         chats = dict.fromkeys(("/chat/completions", "/v1/chat/completions"), ("POST", self._chat))
         self._routes: Mapping[str, tuple[str, Callable[[Request, Outgoing], RequestOutcome]]] = {
             "/bankml": ("GET", self._bankml),
+            "/bankml/verify": ("POST", self._verify),
             **looks,
             **chats,
         }
@@ -102,8 +104,18 @@ class Proxy:
         return handler
 
     def _bankml(self, request: Request, reply: Outgoing) -> RequestOutcome:
-        reply.whole(200, json_bytes(status(self._vouch.verified, self._vouch.upstream.shown)))
+        reply.whole(200, json_bytes(self._status()))
         return RequestOutcome(200)
+
+    def _verify(self, request: Request, reply: Outgoing) -> RequestOutcome:
+        """Hashes the file now. Raises ModelChanged."""
+        self._vouch.rehash.run()
+        self._vouch.check_file()
+        return self._bankml(request, reply)
+
+    def _status(self) -> dict[str, object]:
+        vouch = self._vouch
+        return status(vouch.verified, vouch.upstream.shown, vouch.loading, vouch.rehash.verified_at)
 
     def _look(self, request: Request, reply: Outgoing) -> RequestOutcome:
         vouched = self._vouch.connection(reply.cancelled)
@@ -133,7 +145,9 @@ class Proxy:
             stream = EventStream(tally, transcript, self._vouch.upstream.limits.engine_body)
             failed = self._stream(answer, stream, reply)
         elif answer.head.media_type == "application/json":
-            reply.whole(200, with_receipt(answer.whole(), transcript), answer.head.content_type)
+            body = answer.whole()
+            self._vouch.check_file()
+            reply.whole(200, with_receipt(body, transcript), answer.head.content_type)
             failed = False
         else:
             raise EngineFailed("llama-server's answer is neither JSON nor a stream of events")
@@ -150,6 +164,7 @@ class Proxy:
             _write(reply, events)
         if not answer.complete:
             reply.relay(Relay(_Events(answer, stream)))
+        self._vouch.check_file()
         _write(reply, stream.end())
         reply.finish()
         return stream.failed

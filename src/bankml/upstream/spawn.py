@@ -41,7 +41,7 @@ _ENVIRONMENT_OF_THE_ENGINE = ("LLAMA_ARG_", "LLAMA_API_KEY")  # would add to the
 class SpawnOptions:
     """How llama-server is started: `program` as for execvp, `model` the canonical path, `slot_dir` an existing folder.
 
-    `log` is the file its output is added to.
+    `log` is the file its output is appended to. `mmap`: llama-server maps the file instead of reading it into memory.
     """
 
     program: str
@@ -52,6 +52,7 @@ class SpawnOptions:
     spec_ngram: bool = False
     slot_dir: str | None = None
     log: str | None = None
+    mmap: bool = False
 
     @property
     def command(self) -> list[str]:
@@ -59,6 +60,7 @@ class SpawnOptions:
         words = [self.program, "-m", self.model, "--host", host, "--port", str(port)]
         words += ["-t", str(self.threads), "-c", str(self.n_ctx), "-np", "1"]
         words += ["--jinja", "--reasoning", "off", "--no-webui"]
+        words += [] if self.mmap else ["--load-mode", "none"]  # what was --no-mmap before b11192
         words += ["--spec-type", "ngram-simple"] if self.spec_ngram else []
         words += ["--slot-save-path", self.slot_dir] if self.slot_dir else []
         return words

@@ -1,8 +1,9 @@
-"""Is the engine the one that was looked at, and does it serve the verified file? Asked before every answer.
+"""Checks before every response that llama-server serves the verified file, and no other file beside it.
 
-The engine says which file it serves in `/props`. The answer itself is then asked for over the same connection, so that
-it comes from the process that said so, and so that the question of a generation is never sent over a connection that
-the engine may just have closed: only questions that change nothing are ever asked twice.
+llama-server names its file in `/props`. The request is then sent over the same connection, so that the response comes
+from the process that named it, and so that a generation is never requested over a connection that llama-server may just
+have closed: only requests without side effects are ever repeated. What else it has loaded changes its answers and is
+not pinned, so a multimodal projector (`modalities` of `/props`) and LoRA adapters (`/lora-adapters`) are refused.
 """
 
 import os
@@ -16,13 +17,15 @@ from bankml.gate.verify import Verified
 from bankml.receipt.receipt import Provenance
 from bankml.upstream.client import ConnectionLost, EngineConnection, EngineResponse, Patience, Upstream
 from bankml.upstream.engine_answer import broken
+from bankml.upstream.rehash import FileRehash
+from bankml.upstream.status import Loading, engine_name
 from bankml.upstream.transcript import engine_object
 
 _HEALTH_POLL = 0.05  # seconds between looks at an engine that is not ready
 
 
 class EngineErrorResponse(Exception):
-    """The engine answered with an error, which is passed on as it is."""
+    """The engine responded with an error, which is passed on unchanged."""
 
     def __init__(self, answer: EngineResponse) -> None:
         super().__init__(answer.head.status)
@@ -31,9 +34,9 @@ class EngineErrorResponse(Exception):
 
 @dataclass(frozen=True)
 class VerifiedConnection:
-    """An open connection to the engine that has just said, over it or the one before, that it serves the file.
+    """An open connection to an engine that has just named the verified file, over it or the one before.
 
-    `props` is what it said.
+    `props` is its response.
     """
 
     connection: EngineConnection
@@ -42,31 +45,51 @@ class VerifiedConnection:
 
 
 class EngineVerifier:
-    """`alive` raises EngineFailed when the engine is known to have ended."""
+    """`alive` raises EngineFailed when the engine is known to have ended; `loading` is how it has the file."""
 
-    def __init__(self, verified: Verified, upstream: Upstream, alive: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        verified: Verified,
+        upstream: Upstream,
+        alive: Callable[[], None],
+        loading: Loading = "unknown",
+        rehash: FileRehash | None = None,
+    ) -> None:
         self.verified = verified
         self.upstream = upstream
+        self.loading = loading
+        self.rehash = rehash or FileRehash(verified)
         self._alive = alive
         self._last: tuple[bytes, Provenance] | None = None
 
     def connection(self, cancelled: Callable[[], bool]) -> VerifiedConnection:
-        """A connection to ask over. Whoever takes it gives it back to `upstream` or closes it.
+        """A connection for one request. The caller gives it back to `upstream` or closes it.
 
-        Raises ModelChanged (503), EngineFailed (502), EngineErrorResponse, Cancelled.
+        Raises ModelChanged (503), Refused (503), EngineFailed (502), EngineErrorResponse, Cancelled.
         """
-        self.verified.check_unchanged()
+        self.check_file()
         self._alive()
-        connection, props = self._props(self.patience(cancelled))
+        patience = self.patience(cancelled)
+        connection, props = self._props(patience)
         try:
             provenance = self._provenance(props)
+            if not connection.open:
+                connection = self.upstream.connect()
+            if not connection.adapters_checked:
+                self._check_adapters(connection, patience)
             return VerifiedConnection(connection if connection.open else self.upstream.connect(), props, provenance)
         except BaseException:
             connection.close()
             raise
 
+    def check_file(self) -> None:
+        """Raises ModelChanged where the file's identity is another one, or a hash was. Before a response and again
+        before its receipt."""
+        self.verified.check_unchanged()
+        self.rehash.check()
+
     def patience(self, cancelled: Callable[[], bool]) -> Patience:
-        """For answers that take no generation."""
+        """How long to wait for a response without generation."""
         return Patience(cancelled, time.monotonic() + self.upstream.limits.engine_answer)
 
     def _props(self, patience: Patience) -> tuple[EngineConnection, EngineResponse]:
@@ -93,9 +116,24 @@ class EngineVerifier:
         name = self.verified.name
         if os.path.realpath(path) != self.verified.path:
             raise ModelChanged(f"llama-server at {self.upstream.shown} does not serve the verified file {name}")
-        build = props.get("build_info")
-        engine = f"llama.cpp {build}" if isinstance(build, str) and build else "llama.cpp"
+        modalities = props.get("modalities")
+        if isinstance(modalities, dict) and (loaded := [kind for kind, on in modalities.items() if on]):
+            raise Refused(
+                f"llama-server at {self.upstream.shown} has loaded a multimodal projector ({', '.join(loaded)}), which "
+                "is not pinned: start it without --mmproj"
+            )
+        engine = engine_name(props.get("build_info"), self.loading)
         return Provenance(engine, self.verified.sha256, self.verified.verdict.kind)
+
+    def _check_adapters(self, connection: EngineConnection, patience: Patience) -> None:
+        """Adapters are loaded when llama-server starts, so one question a connection is enough. Raises Refused."""
+        answer = connection.whole("GET", "/lora-adapters", None, patience)
+        connection.adapters_checked = True
+        if answer.head.status == 200 and answer.body.strip() != b"[]":
+            raise Refused(
+                f"llama-server at {self.upstream.shown} has loaded LoRA adapters, which are not pinned: start it "
+                "without --lora"
+            )
 
 
 def wait_until_healthy(upstream: Upstream, seconds: float, alive: Callable[[], None]) -> None:
@@ -119,7 +157,7 @@ def wait_until_healthy(upstream: Upstream, seconds: float, alive: Callable[[], N
 
 
 def require_same_file(vouch: EngineVerifier) -> Provenance:
-    """The first check, before anything is served. Raises Refused where the engine serves another file or tells none."""
+    """The first check, before anything is served. Raises Refused where the engine serves another file or names none."""
     try:
         vouched = vouch.connection(lambda: False)
     except EngineErrorResponse as error:

@@ -32,12 +32,12 @@ from bankml.convert.hugging_face.tokenizer import TokenizerFiles, chat_template,
 from bankml.convert.quantize import quantize
 from bankml.convert.requantize import check_finite
 from bankml.errors import FileProblem, Refused
-from bankml.files import problem
+from bankml.files import open_regular, problem
 from bankml.gate.digest import sha256_open
 from bankml.gate.guard import guard, require_model
 from bankml.gate.identity import FileIdentity
 from bankml.gguf.block_types import BF16, F16, F32, BlockType
-from bankml.gguf.header import open_regular, read_header
+from bankml.gguf.header import read_header
 from bankml.gguf.values import shown
 from bankml.gguf.writer import TensorSpec, TensorWriter, writing
 from bankml.library.json_file import parse_object, read_bytes
