@@ -1,7 +1,7 @@
-"""Large arrays on pages of their own, which go back to the system the moment the array goes.
+"""Large arrays on pages of their own, which return to the system the moment the array is freed.
 
-malloc keeps what threads have freed for the next allocation of the same thread, so that a model which is dropped in one
-thread and read again in another would leave its memory behind.
+malloc keeps what threads have freed for the next allocation of the same thread, so that a model which is unloaded in one
+thread and loaded again in another would leak its memory until then.
 """
 
 import math
@@ -24,7 +24,7 @@ def zeros(shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
     try:
         memory = mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     except (OSError, OverflowError, ValueError) as error:
-        raise MemoryError(f"there are no {nbytes} bytes of memory to be had") from error
+        raise MemoryError(f"cannot allocate {nbytes} bytes of memory") from error
     if hasattr(mmap, "MADV_HUGEPAGE"):  # fewer, larger pages where the kernel has them, as numpy's own arrays ask for
         memory.madvise(mmap.MADV_HUGEPAGE)
     return np.frombuffer(memory, kind).reshape(shape)
