@@ -56,7 +56,7 @@ def measure(kind: str, columns: int, rounds: int) -> Figure:
     rng = np.random.default_rng(3)
     number, size = WEIGHTS[kind]
     w, x = weights(kind, rng), rng.standard_normal((columns, K)).astype(np.float32)
-    projection = _native.Projection(_native.Pool(1), number, K, [(w.reshape(-1), ROWS)])
+    projection = _native.Projection(_native.Pool(1), K, [(number, w.reshape(-1), ROWS)])
     y = np.zeros((columns, ROWS), np.float32)
     ggml = Ggml(threads=1, memory=512 << 20)
     theirs, result = ggml.prepared_mul_mat(number, w, ROWS, K, x)

@@ -37,8 +37,8 @@ void store(const AttentionShape &s, const Kernels &kernel, const float *qkv, std
         const float *row = qkv + i * ldqkv + s.heads * s.head_size;
         for (std::size_t h = 0; h < s.kv_heads; ++h) {
             const std::size_t at = (h * s.cells + position + i) * s.head_size;
-            kernel.round_f16(s.head_size, row + h * s.head_size, k + at);
-            kernel.round_f16(s.head_size, row + (s.kv_heads + h) * s.head_size, v + at);
+            kernel.f32_to_f16(s.head_size, row + h * s.head_size, k + at);
+            kernel.f32_to_f16(s.head_size, row + (s.kv_heads + h) * s.head_size, v + at);
         }
     }
 }
@@ -51,7 +51,7 @@ void attend_rows(const Call &c) {
         float *q = c.pool.scratch(thread, 2 * d);
         float *out = c.out + row * c.width() + head * d;
         float maximum, sum;
-        c.kernel.through_f16(d, c.qkv + row * c.ldqkv + head * d, q);
+        c.kernel.f16_round_trip(d, c.qkv + row * c.ldqkv + head * d, q);
         c.kernel.attend_cells(c.cache_of(head), 0, c.position + row + 1, q, c.shape.scale, &maximum, &sum, out, q + d);
         const float inverse = sum == 0.0f ? 0.0f : 1.0f / sum;
         for (std::size_t i = 0; i < d; ++i) {
@@ -68,7 +68,7 @@ void attend_split(const Call &c, std::size_t seen_cells) {
     c.pool.run(c.shape.heads * chunks, [&](std::size_t task, std::size_t thread) {
         const std::size_t head = task / chunks, begin = std::min(task % chunks * cells_a_chunk, end);
         float *q = c.pool.scratch(thread, 2 * d), *part = parts + task * stride;
-        c.kernel.through_f16(d, c.qkv + head * d, q);
+        c.kernel.f16_round_trip(d, c.qkv + head * d, q);
         c.kernel.attend_cells(c.cache_of(head), begin, std::min(begin + cells_a_chunk, end), q, c.shape.scale, part,
                               part + 1, part + 2, q + d);
     });

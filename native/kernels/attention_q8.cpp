@@ -35,13 +35,13 @@ struct QuantizedHead {
     QuantizedHead(const Kernels &kernel, std::size_t n, const float *x, std::size_t together) {
         std::memcpy(turned, x, n * sizeof(float));
         rotate(kernel, n, together, turned);
-        kernel.quantize_q8(n, turned, q, d, sum);
+        kernel.quantize_q8_0(n, turned, q, d, sum);
     }
 
     void store(const Kernels &kernel, std::size_t n, std::uint8_t *row) const {
         for (std::size_t b = 0; b < n / q8_0_values; ++b, row += q8_0_block_bytes) {
             std::uint16_t scale;
-            kernel.round_f16(1, d + b, &scale);
+            kernel.f32_to_f16(1, d + b, &scale);
             std::memcpy(row, &scale, sizeof scale);
             std::memcpy(row + sizeof scale, q + b * q8_0_values, q8_0_values);
         }

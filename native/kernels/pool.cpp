@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "isa/instruction_set.h"
 #include "kernels/no_signals.h"
 
 namespace bankml {
@@ -10,12 +11,6 @@ namespace {
 // About 50 microseconds on a current processor: longer than the gap between two calls of a graph, shorter than a
 // scheduler's slice.
 constexpr int spins = 2000;
-
-inline void relax() {
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#endif
-}
 
 constexpr std::uint64_t run_of(std::uint64_t ticket) { return ticket >> 32; }
 constexpr std::uint32_t chunk_of(std::uint64_t ticket) { return std::uint32_t(ticket); }
@@ -101,7 +96,7 @@ void Pool::run_erased(std::size_t chunks, Call call, const void *work) {
     }
     work_on(next << 32, 0);
     while (done_.load(std::memory_order_acquire) != chunks) {
-        relax();
+        spin_pause();
     }
 }
 
@@ -110,7 +105,7 @@ void Pool::worker(std::size_t thread) {
     while (!stopping_.load(std::memory_order_relaxed)) {
         int left = spins;
         while (run_.load(std::memory_order_acquire) == last && --left > 0) {
-            relax();
+            spin_pause();
         }
         if (run_.load(std::memory_order_acquire) == last) {
             sleepers_.fetch_add(1, std::memory_order_seq_cst);

@@ -1,56 +1,118 @@
-"""Types of the compiled module, room by room."""
+"""Types of the compiled module, room by room. tests/model/test_stub.py holds it equal to the module.
+
+Arrays are C-contiguous. An array of another dtype or number of dimensions is a TypeError, extents that do not fit a
+ValueError; nothing is converted. In shapes, n counts the tokens of a micro-batch.
+"""
 
 from collections.abc import Sequence
+from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-# ---- model: float32 arrays are C-contiguous; another dtype is a TypeError, shapes that do not fit a ValueError
+# ---- model
 
 F32 = NDArray[np.float32]
 
-def kernel_sets() -> list[str]: ...
-def kernel_set() -> str: ...
-def use_kernels(name: str) -> bool: ...
+def kernel_sets() -> list[str]: ...  # the instruction sets that this build has and this processor runs, slowest first
+def kernel_set() -> str: ...  # the one in use
+def use_kernels(name: str) -> bool: ...  # False: there is no such set here
+
+class WeightFormat:
+    """A weight type that products are computed with."""
+
+    @property
+    def id(self) -> int: ...  # ggml's number
+    @property
+    def name(self) -> str: ...
+    @property
+    def block_weights(self) -> int: ...
+    @property
+    def block_bytes(self) -> int: ...
+    @property
+    def activation(self) -> str: ...  # what activations are converted to
+    @property
+    def row_multiple(self) -> int: ...  # a row has a multiple of so many weights
+
+def weight_formats() -> list[WeightFormat]: ...
+
+class CacheFormat:
+    """A type that keys and values are kept in."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def block_values(self) -> int: ...
+    @property
+    def block_bytes(self) -> int: ...
+    @property
+    def item_bytes(self) -> int: ...  # of an element of its arrays
+
+def cache_formats() -> list[CacheFormat]: ...
 
 class Pool:
+    """A thread pool; OSError where the system starts no more threads."""
+
     def __init__(self, threads: int) -> None: ...
     @property
     def threads(self) -> int: ...
 
 class Projection:
-    def __init__(self, pool: Pool, type: int, columns: int, parts: list[tuple[NDArray[np.uint8], int]]) -> None: ...
-    def apply(self, x: F32, y: F32) -> None: ...
-    def add_to(self, x: F32, y: F32) -> None: ...
+    """Matrices below each other that meet the same activations; parts: (type number, bytes, rows) of each."""
+
+    def __init__(self, pool: Pool, columns: int, parts: list[tuple[int, NDArray[np.uint8], int]]) -> None: ...
+    # x [n, columns], y [n, all rows]. span: the rows of x that one sequence has in its micro-batch (None: all n); the
+    # bits depend on it alone.
+    def apply(self, x: F32, y: F32, span: int | None = None) -> None: ...  # y = W x
+    def add_to(self, x: F32, y: F32, span: int | None = None) -> None: ...  # y += W x
 
 class Embedding:
+    """Rows of weights as float32; data: the bytes of all rows."""
+
     def __init__(self, type: int, columns: int, data: NDArray[np.uint8]) -> None: ...
-    def look_up(self, tokens: NDArray[np.int32], y: F32) -> None: ...
+    def look_up(self, tokens: NDArray[np.int32], y: F32) -> None: ...  # tokens [n], y [n, columns]
 
 class RopeShape:
     @property
-    def rotated(self) -> int: ...
+    def rotated(self) -> int: ...  # values of a head that are rotated
 
 class AttentionShape:
+    # cells: of the K/V cache; llama_threads: the -t of the llama-server whose split of long contexts is computed
     def __init__(
         self, heads: int, kv_heads: int, head_size: int, scale: float, cells: int, llama_threads: int
     ) -> None: ...
 
-def rms_norm(pool: Pool, x: F32, weight: F32, eps: float, y: F32) -> None: ...
-def rms_norm_heads(pool: Pool, x: F32, weight: F32, eps: float, first: int, heads: int) -> None: ...
-def swiglu(pool: Pool, gate_up: F32, y: F32) -> None: ...
+def rms_norm(pool: Pool, x: F32, weight: F32, eps: float, y: F32) -> None: ...  # x, y [n, width], weight [width]
+def rms_norm_heads(
+    pool: Pool, x: F32, weight: F32, eps: float, first: int, heads: int
+) -> None: ...  # in place: `heads` heads of weight's width from column `first` on
+def add_bias(y: F32, bias: F32) -> None: ...  # y [n, width] += bias [width]
+def swiglu(pool: Pool, gate_up: F32, y: F32) -> None: ...  # gate_up [n, 2 * width], y [n, width]
 def rope_plain(rotated: int, base: float, attention_factor: float) -> RopeShape: ...
 def rope_yarn(
     rotated: int, base: float, factor: float, original_context: int, attention_factor: float
 ) -> RopeShape: ...
-def rope_table(shape: RopeShape, first: int, table: F32) -> None: ...
-def rope_rotate(pool: Pool, table: F32, neox: bool, heads: int, head_size: int, x: F32) -> None: ...
+def rope_table(shape: RopeShape, first: int, table: F32) -> None: ...  # table [n, rotated] of positions first on
+def rope_rotate(
+    pool: Pool, table: F32, neox: bool, heads: int, head_size: int, x: F32
+) -> None: ...  # in place: the first `heads` heads of x [n, at least heads * head_size]
+
+# qkv [n, (heads + 2 * kv_heads) * head_size]; out [n, heads * head_size]. k, v [kv_heads, cells, head_size] of f16, or
+# [kv_heads, cells, head_size / 32 * 34] bytes of q8_0.
+@overload
 def attend(
     pool: Pool, shape: AttentionShape, qkv: F32, position: int, k: NDArray[np.uint16], v: NDArray[np.uint16], out: F32
 ) -> None: ...
-def widen_f16(x: NDArray[np.uint16], y: F32) -> None: ...
-def round_f16(x: F32, y: NDArray[np.uint16]) -> None: ...
-def quantize_q8(x: F32, q: NDArray[np.int8], d: F32, sum: NDArray[np.int32]) -> None: ...
+@overload
+def attend(
+    pool: Pool, shape: AttentionShape, qkv: F32, position: int, k: NDArray[np.uint8], v: NDArray[np.uint8], out: F32
+) -> None: ...
+def hadamard(x: F32) -> None: ...  # x [n, a power of two >= 8], each row times the Hadamard matrix / sqrt(width), in place
+def widen_f16(x: NDArray[np.uint16], y: F32) -> None: ...  # both [n]
+def round_f16(x: F32, y: NDArray[np.uint16]) -> None: ...  # both [n]
+def quantize_q8(
+    x: F32, q: NDArray[np.int8], d: F32, sum: NDArray[np.int32]
+) -> None: ...  # x, q [n]; d, sum [n / 32]
 
 # ---- sampling
 

@@ -230,7 +230,7 @@ def test_the_reason_is_in_serves_words(compiled, tmp_path, broken):
 def test_the_contract_names_two_refusals(compiled, tmp_path):
     path, fork = q8_0(tmp_path)
     said = start(compiled("answers"), path, fork, 0, 0).stdout
-    assert said.startswith("refuse: Tiny-Q8_0.gguf: bankML's native forward pass does not play it: weights are Q8_0")
+    assert said.startswith("refuse: Tiny-Q8_0.gguf: unsupported weight type Q8_0 (supported: F16, ")
     path = path.rename(tmp_path / "X.gguf")
     said = start(compiled("answers"), path, fork, 0, 0).stdout
     assert said == "refuse: X.gguf has no sha256 record in FORK.json: unpinned, refused\n"

@@ -75,7 +75,7 @@ def test_f16_products(rows, k, columns, seed):
 
     def product():
         y = before.copy()
-        _native.Projection(POOLS[2], 1, k, [(w, rows)]).add_to(x, y)
+        _native.Projection(POOLS[2], k, [(1, w, rows)]).add_to(x, y)
         return y
 
     same(product)
@@ -112,7 +112,7 @@ def test_quantized_products(kind, rows, groups, columns, seed):
 
     def product():
         y = np.zeros((columns, rows), np.float32)
-        _native.Projection(POOLS[2], kind, k, [(blocks.reshape(-1), rows)]).apply(x, y)
+        _native.Projection(POOLS[2], k, [(kind, blocks.reshape(-1), rows)]).apply(x, y)
         return y
 
     same(product)
@@ -124,7 +124,7 @@ def test_quantized_products_are_near_the_widened_ones(kind):
     rows, k = 48, 1024
     blocks, x = random_blocks(rng, kind, rows, k), rng.standard_normal((3, k)).astype(np.float32)
     y = np.zeros((3, rows), np.float32)
-    _native.Projection(POOLS[1], kind, k, [(blocks.reshape(-1), rows)]).apply(x, y)
+    _native.Projection(POOLS[1], k, [(kind, blocks.reshape(-1), rows)]).apply(x, y)
     want = x.astype(np.float64) @ widened(kind, rows, k, blocks).T.astype(np.float64)
     assert np.abs(y - want).max() < 0.02 * np.abs(want).max()
 
@@ -179,7 +179,7 @@ def test_attention(head_size, n, position):
 def test_bits_do_not_depend_on_the_number_of_threads():
     rng = np.random.default_rng(5)
     parts = [
-        ((rng.standard_normal((rows, 256)) * 0.1).astype(np.float16).view(np.uint8).reshape(-1), rows)
+        (1, (rng.standard_normal((rows, 256)) * 0.1).astype(np.float16).view(np.uint8).reshape(-1), rows)
         for rows in (300, 64, 64)
     ]
     for n in (1, 2, 37):
@@ -187,7 +187,7 @@ def test_bits_do_not_depend_on_the_number_of_threads():
         answers = []
         for pool in POOLS.values():
             y = np.zeros((n, 428), np.float32)
-            _native.Projection(pool, 1, 256, parts).apply(x, y)
+            _native.Projection(pool, 256, parts).apply(x, y)
             answers.append(y)
         assert all(np.array_equal(answers[0].view(np.uint32), a.view(np.uint32)) for a in answers)
 
@@ -196,8 +196,8 @@ def test_shapes_that_do_not_fit_are_refused():
     pool = POOLS[1]
     weights = np.zeros(64 * 32 * 2, np.uint8)
     with pytest.raises(ValueError, match="bytes do not fit"):
-        _native.Projection(pool, 1, 32, [(weights, 63)])
-    projection = _native.Projection(pool, 1, 32, [(weights, 64)])
+        _native.Projection(pool, 32, [(1, weights, 63)])
+    projection = _native.Projection(pool, 32, [(1, weights, 64)])
     with pytest.raises(ValueError, match="do not fit its matrices"):
         projection.apply(np.zeros((2, 32), np.float32), np.zeros((1, 64), np.float32))
     with pytest.raises(TypeError):

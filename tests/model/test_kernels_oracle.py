@@ -80,7 +80,7 @@ def _i64(n):
 def test_f16_product(kernel_set, ggml, rng, rows, k, columns):
     w, x = halves(rng, rows, k), rng.standard_normal((columns, k)).astype(np.float32)
     ours = np.zeros((columns, rows), np.float32)
-    _native.Projection(_native.Pool(2), 1, k, [(w.reshape(-1).view(np.uint8), rows)]).apply(x, ours)
+    _native.Projection(_native.Pool(2), k, [(1, w.reshape(-1).view(np.uint8), rows)]).apply(x, ours)
     assert_same_bits(ours, ggml.mul_mat(F16, w, rows, k, x))
 
 
@@ -208,7 +208,7 @@ def test_quantized_product(kernel_set, ggml, rng, kind, columns):
     rows, k = 251, 384
     blocks, x = random_blocks(rng, kind, rows, k), hard_rows(rng, columns, k)
     ours = np.zeros((columns, rows), np.float32)
-    _native.Projection(_native.Pool(2), kind, k, [(blocks.reshape(-1), rows)]).apply(x, ours)
+    _native.Projection(_native.Pool(2), k, [(kind, blocks.reshape(-1), rows)]).apply(x, ours)
     assert_same_numbers(ours, ggml.mul_mat(kind, blocks, rows, k, x))
 
 
@@ -218,7 +218,7 @@ def test_quantized_product_over_thousands_of_rows(kernel_set, ggml, rng, kind, s
     blocks, x = random_blocks(rng, kind, rows, k), hard_rows(rng, 3, k)
     x[0], x[1, 5] = rng.standard_normal(k), np.inf
     ours = np.zeros((3, rows), np.float32)
-    _native.Projection(_native.Pool(2), kind, k, [(blocks.reshape(-1), rows)]).apply(x, ours)
+    _native.Projection(_native.Pool(2), k, [(kind, blocks.reshape(-1), rows)]).apply(x, ours)
     assert_same_numbers(ours, ggml.mul_mat(kind, blocks, rows, k, x))
 
 

@@ -5,11 +5,12 @@ import pytest
 
 from bankml.errors import UsageError
 from bankml.model.config import read_config
-from bankml.model.kv_cache import CACHE_TYPES, F16, Q8_0, KVCache, asked_type
+from bankml.model.kv_cache import CACHE_TYPES, F16, KVCache, cache_type_from
 from bankml.model.model import Model
 from tests.tiny_model import tiny_model
 
 CELLS = 64
+Q8_0 = CACHE_TYPES["q8_0"]
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +75,7 @@ def test_pieces_of_a_view_are_the_cache(filled):
 @both
 def test_cells_that_are_not_there(filled):
     for n in (-1, CELLS + 1):
-        with pytest.raises(ValueError, match=f"a cache of {CELLS} cells has no first {n}"):
+        with pytest.raises(ValueError, match=f"n={n} exceeds the cache's {CELLS} cells"):
             filled.save(n)
 
 
@@ -93,13 +94,13 @@ def test_heads_that_are_no_whole_blocks(verified):
 
 def test_the_type_the_environment_asks_for(monkeypatch):
     monkeypatch.delenv("BANKML_CACHE_TYPE", raising=False)
-    assert asked_type() is F16
+    assert cache_type_from() is F16
     for text, kind in (("", F16), ("f16", F16), ("q8_0", Q8_0)):
         monkeypatch.setenv("BANKML_CACHE_TYPE", text)
-        assert asked_type() is kind
+        assert cache_type_from() is kind
     monkeypatch.setenv("BANKML_CACHE_TYPE", "q4_0")
     with pytest.raises(UsageError, match="BANKML_CACHE_TYPE must be f16 or q8_0, not 'q4_0'"):
-        asked_type()
+        cache_type_from()
 
 
 @pytest.mark.parametrize("kind", ["f16", "q8_0"])

@@ -59,7 +59,7 @@ def test_a_file_may_be_aligned_to_nothing(tmp_path, start):
     verified = verify(path, tmp_path / "FORK.json")
     assert verified.header.data_offset % 4 == start
     model = Model.open(verified, 256, 1)
-    assert all(layer.attn_norm.flags.aligned for layer in model._decoder._layers)
+    assert all(layer.attn_norm.weight.flags.aligned for layer in model._decoder._layers)
     assert np.isfinite(logits_after(model, [1, 2])).all()
     model.close()
 

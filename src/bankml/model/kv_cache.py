@@ -1,50 +1,52 @@
-"""The keys and values of the tokens seen so far, one pair of arrays a layer, and copies of their first cells."""
+"""The K/V cache: keys and values of the tokens computed so far, one pair of arrays a layer, and copies of its cells."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from bankml import _native
 from bankml.errors import UsageError
-from bankml.model.config import ModelConfig
 from bankml.model.pages import copied, zeros
-
-Q8_0_VALUES, Q8_0_BYTES = 32, 34  # of one block: an f16 scale and 32 signed bytes
+from bankml.model.shape import ModelConfig
 
 
 @dataclass(frozen=True)
 class CacheType:
-    """How one vector of a head stands in the cache: `row(head_size)` elements of `dtype`.
+    """How the keys or values of one head and token are stored: blocks of `block_values` in `block_bytes`.
 
-    The dtype tells the native attention which type it reads.
+    The dtype of the arrays (uint16 for f16, uint8 for q8_0) tells the native attention which type it reads.
     """
 
     name: str
     dtype: type[np.uint16] | type[np.uint8]
-    row: Callable[[int], int]
+    block_values: int
+    block_bytes: int
+
+    def row(self, head_size: int) -> int:
+        """Elements of `dtype` that one head of `head_size` values takes. Raises UsageError where it is not whole blocks."""
+        if head_size % self.block_values:
+            raise UsageError(
+                f"a {self.name} K/V cache needs heads of whole blocks of {self.block_values} values; "
+                f"this model's have {head_size}"
+            )
+        return head_size // self.block_values * self.block_bytes // np.dtype(self.dtype).itemsize
 
 
-def _f16_row(head_size: int) -> int:
-    return head_size
+_DTYPES: Mapping[int, type[np.uint16] | type[np.uint8]] = {1: np.uint8, 2: np.uint16}  # by their size in bytes
+
+CACHE_TYPES: Mapping[str, CacheType] = {
+    one.name: CacheType(one.name, _DTYPES[one.item_bytes], one.block_values, one.block_bytes)
+    for one in _native.cache_formats()
+}
+F16 = CACHE_TYPES["f16"]
 
 
-def _q8_0_row(head_size: int) -> int:
-    if head_size % Q8_0_VALUES:
-        raise UsageError(f"a q8_0 K/V cache needs heads of whole blocks of 32 values; this model's have {head_size}")
-    return head_size // Q8_0_VALUES * Q8_0_BYTES
-
-
-F16 = CacheType("f16", np.uint16, _f16_row)
-Q8_0 = CacheType("q8_0", np.uint8, _q8_0_row)
-
-CACHE_TYPES: Mapping[str, CacheType] = {one.name: one for one in (F16, Q8_0)}
-
-
-def asked_type(environment: Mapping[str, str] = os.environ) -> CacheType:
-    """What BANKML_CACHE_TYPE says: f16, the default, or q8_0. Raises UsageError for anything else."""
+def cache_type_from(environment: Mapping[str, str] = os.environ) -> CacheType:
+    """The type that BANKML_CACHE_TYPE names, f16 by default. Raises UsageError for an unsupported one."""
     name = environment.get("BANKML_CACHE_TYPE") or F16.name
     if name not in CACHE_TYPES:
         raise UsageError(f"BANKML_CACHE_TYPE must be {' or '.join(CACHE_TYPES)}, not {name!r}")
@@ -53,7 +55,7 @@ def asked_type(environment: Mapping[str, str] = os.environ) -> CacheType:
 
 @dataclass(frozen=True)
 class KVCells:
-    """Keys and values of the first `cells` tokens: [layer][kv_heads][cells][row], as they stand in a cache."""
+    """Keys and values of the first `cells` tokens: [layer][kv_heads][cells][row], in the cache's type."""
 
     k: npt.NDArray[Any]
     v: npt.NDArray[Any]
@@ -77,14 +79,14 @@ class KVCells:
 class KVCache:
     """Keys and values in `kind`, [layer][kv_heads][cells][row]; the cell of a token is its position.
 
-    Raises UsageError for a type that the plan's heads cannot be kept in.
+    Raises UsageError where the model's heads are not whole blocks of the type.
     """
 
-    def __init__(self, plan: ModelConfig, cells: int, kind: CacheType = F16) -> None:
-        shape = (plan.n_layer, plan.kv_heads, cells, kind.row(plan.head_size))
+    def __init__(self, config: ModelConfig, cells: int, kind: CacheType = F16) -> None:
+        shape = (config.n_layer, config.kv_heads, cells, kind.row(config.head_size))
         self._k: npt.NDArray[Any] = zeros(shape, kind.dtype)
         self._v: npt.NDArray[Any] = zeros(shape, kind.dtype)
-        self.layers = [(self._k[i], self._v[i]) for i in range(plan.n_layer)]
+        self.layers = [(self._k[i], self._v[i]) for i in range(config.n_layer)]
         self.cells = cells
         self.kind = kind
 
@@ -99,9 +101,9 @@ class KVCache:
         return self.nbytes // self.cells
 
     def view(self, n: int) -> KVCells:
-        """The first `n` cells themselves, not a copy."""
+        """The first `n` cells: a view, not a copy."""
         if not 0 <= n <= self.cells:
-            raise ValueError(f"a cache of {self.cells} cells has no first {n}")
+            raise ValueError(f"n={n} exceeds the cache's {self.cells} cells")
         return KVCells(self._k[:, :, :n], self._v[:, :, :n])
 
     def save(self, n: int) -> KVCells:
@@ -110,7 +112,7 @@ class KVCache:
         return KVCells(copied(seen.k), copied(seen.v))
 
     def load(self, state: KVCells, n: int | None = None) -> None:
-        """Puts the first `n` cells of `state` back (all of them when None); the cells behind are as they were."""
+        """Copies the first `n` cells of `state` (None: all of them) into the cache; later cells keep their contents."""
         n = state.cells if n is None else n
         to = self.view(n)
         to.k[...] = state.k[:, :, :n]

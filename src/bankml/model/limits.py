@@ -1,7 +1,7 @@
-"""How many threads and how much context may be asked for, and what is made of a context that is."""
+"""The limits of threads and context sizes, and how a requested context is rounded."""
 
 MAX_THREADS = 256
-"""More only wait for each other."""
+"""More would only contend with each other."""
 
 DEFAULT_CONTEXT = 4096
 MAX_CONTEXT = 1 << 24

@@ -1,4 +1,4 @@
-"""A verified model, opened: tokens in, logits out, with the K/V cache between."""
+"""A verified model in memory: tokens in, logits out, with the K/V cache."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -9,12 +9,11 @@ import numpy.typing as npt
 from bankml import _native
 from bankml.errors import UsageError
 from bankml.gate.verify import Verified
-from bankml.model.config import ModelConfig, read_config
-from bankml.model.decoder import MICRO_BATCH, Decoder, Graph
-from bankml.model.kv_cache import CacheType, KVCache, KVCells, asked_type
+from bankml.model.config import read_config
+from bankml.model.decoder import MICRO_BATCH, Decoder
+from bankml.model.kv_cache import CacheType, KVCache, KVCells, cache_type_from
 from bankml.model.limits import MAX_CONTEXT, MAX_THREADS, context_cells, context_size
-from bankml.model.llama import Llama
-from bankml.model.qwen3 import Qwen3
+from bankml.model.shape import ModelConfig
 from bankml.model.weights import Weights
 
 DEFAULT_LLAMA_THREADS = 3
@@ -31,22 +30,21 @@ def environment_count(environment: Mapping[str, str], name: str, default: int, m
 
 
 class Model:
-    """One model and one K/V cache. Not for two threads at once: the engine's slot sees to that.
+    """One model and one K/V cache. Not thread-safe: the engine serializes its calls.
 
-    `logits` is float32 [n_vocab], written by `forward` when asked to.
+    `logits` is float32 [n_vocab], written by `forward(…, logits=True)`.
     """
 
     def __init__(
-        self, verified: Verified, shape: ModelConfig, n_ctx: int, threads: int, llama_threads: int, kind: CacheType
+        self, verified: Verified, config: ModelConfig, n_ctx: int, threads: int, llama_threads: int, kind: CacheType
     ) -> None:
         pool = _native.Pool(threads)
         cells = context_cells(n_ctx)
-        graph: Graph = Qwen3(shape, pool) if shape.architecture == "qwen3" else Llama(shape, pool)
-        self.plan = shape
-        self.n_ctx = context_size(n_ctx, shape.context_length)
-        self.cache = KVCache(shape, cells, kind)
-        self._decoder = Decoder(shape, Weights(verified), graph, pool, cells, llama_threads)
-        self._logits = np.zeros((1, shape.n_vocab), np.float32)
+        self.config = config
+        self.n_ctx = context_size(n_ctx, config.context_length)
+        self.cache = KVCache(config, cells, kind)
+        self._decoder = Decoder(config, Weights(verified), pool, cells, llama_threads)
+        self._logits = np.zeros((1, config.n_vocab), np.float32)
         self.logits: npt.NDArray[np.float32] = self._logits[0]
 
     @classmethod
@@ -55,19 +53,19 @@ class Model:
     ) -> "Model":
         """Opens a verified file for a context of `n_ctx` tokens.
 
-        `threads`, else BANKML_THREADS, else every core; BANKML_LLAMA_THREADS is the `-t` of the llama-server whose bits
-        are wanted, BANKML_CACHE_TYPE the type of the K/V cache; all are looked up in `environment`. Raises Refused when
-        the model is not played, ModelChanged, UsageError.
+        `threads`, else BANKML_THREADS, else every core. BANKML_LLAMA_THREADS is the `-t` of the llama-server whose
+        bits are reproduced; BANKML_CACHE_TYPE is the type of the K/V cache. All are read from `environment`. Raises
+        Refused for an unsupported model, ModelChanged, UsageError.
         """
         if not 1 <= n_ctx <= MAX_CONTEXT:
             raise UsageError(f"the context must be 1 to {MAX_CONTEXT} tokens, not {n_ctx}")
-        shape = read_config(verified.header)
+        config = read_config(verified.header)
         workers = threads or environment_count(environment, "BANKML_THREADS", len(os.sched_getaffinity(0)))
         llama_threads = environment_count(environment, "BANKML_LLAMA_THREADS", DEFAULT_LLAMA_THREADS)
-        return cls(verified, shape, n_ctx, workers, llama_threads, asked_type(environment))
+        return cls(verified, config, n_ctx, workers, llama_threads, cache_type_from(environment))
 
     def forward(self, tokens: Sequence[int], position: int, logits: bool) -> None:
-        """Computes at most MICRO_BATCH tokens into cells `position` on; `logits`: the last one's, in self.logits."""
+        """Computes at most MICRO_BATCH tokens into cells `position` on; `logits`: writes the last one's to self.logits."""
         if not 1 <= len(tokens) <= MICRO_BATCH:
             raise ValueError(f"a micro-batch has 1 to {MICRO_BATCH} tokens, not {len(tokens)}")
         self._decoder.forward(tokens, position, self.cache, self._logits if logits else None)
@@ -90,9 +88,9 @@ class Model:
         return self.cache.save(n)
 
     def load(self, state: KVCells, n: int) -> None:
-        """Puts the first `n` cells of `state` back into the cache."""
+        """Copies the first `n` cells of `state` into the cache."""
         self.cache.load(state, n)
 
     def close(self) -> None:
-        """Lets go of the weights and the cache; the model is of no use afterwards."""
+        """Releases the weights and the cache; the model cannot be used afterwards."""
         del self._decoder, self.cache, self._logits, self.logits

@@ -31,6 +31,10 @@ class Weights:
         """An F32 tensor's values, `[elements]`."""
         return self.blocks(name).view(np.float32)
 
+    def type(self, name: str) -> int:
+        """ggml's number of the tensor's type."""
+        return self._tensors[name].type.id
+
     def shape(self, name: str) -> tuple[int, ...]:
         """The tensor's extents, row length first."""
         return self._tensors[name].shape

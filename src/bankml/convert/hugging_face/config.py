@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from bankml.convert.hugging_face.fields import JsonConfig, glimpse
 from bankml.gguf.values import ValueType
 from bankml.gguf.writer import encode_value
+from bankml.model.architectures import ARCHITECTURES
+from bankml.model.config import expected_tensors
+from bankml.model.shape import ModelShape
 
-ARCHITECTURES = {"LlamaForCausalLM": "llama", "Qwen3ForCausalLM": "qwen3"}
-QWEN3_HEAD_SIZE = 128  # what Qwen3's own configuration takes where head_dim is left out
+BY_CLASS = {one.HUGGING_FACE.class_name: one for one in ARCHITECTURES.values()}
 ROPE_THETA = 10000.0  # what both take where rope_theta is
 EMBEDDING, HEAD = "model.embed_tokens.weight", "lm_head.weight"
 
@@ -46,25 +48,6 @@ MetadataEntry = tuple[str, bytes]
 
 
 @dataclass(frozen=True)
-class HuggingFaceShape:
-    """Sizes count values. `permuted`: Q and K rows go from halves to adjacent pairs, as GGUF's Llama has them."""
-
-    architecture: str
-    n_layer: int
-    n_embd: int
-    n_ff: int
-    n_vocab: int
-    heads: int
-    kv_heads: int
-    head_size: int
-    tied: bool
-
-    @property
-    def permuted(self) -> bool:
-        return self.architecture == "llama"
-
-
-@dataclass(frozen=True)
 class Weight:
     """One tensor to be made: its name in the GGUF, the one it has in the folder, and its shape, rows first.
 
@@ -77,12 +60,13 @@ class Weight:
     heads: int = 0
 
 
-def read_shape(config: JsonConfig) -> HuggingFaceShape:
+def read_shape(config: JsonConfig) -> ModelShape:
     """Raises Refused, naming the field, for a model that is not played."""
     names = config.get("architectures")
-    known = next((arch for name, arch in ARCHITECTURES.items() if names == [name]), None)
+    known = next((one for name, one in BY_CLASS.items() if names == [name]), None)
     if known is None:
-        raise config.refuse("architectures", f"is not one of {', '.join(str([name]) for name in ARCHITECTURES)}")
+        raise config.refuse("architectures", f"is not one of {', '.join(str([name]) for name in BY_CLASS)}")
+    stored = known.HUGGING_FACE
     config.only("hidden_act", "silu")
     config.only("attention_bias", False)
     config.only("mlp_bias", False)
@@ -95,18 +79,18 @@ def read_shape(config: JsonConfig) -> HuggingFaceShape:
     if layers is not None and (not isinstance(layers, list) or any(one != "full_attention" for one in layers)):
         raise config.refuse("layer_types", "has layers that are not full_attention: not played here")
     heads, n_embd = config.count("num_attention_heads", most=1024), config.count("hidden_size", most=1 << 24)
-    default = QWEN3_HEAD_SIZE if known == "qwen3" else max(n_embd // heads, 1)
-    if known == "llama" and config.get("head_dim") is None and n_embd % heads:
+    default = stored.default_head_size or max(n_embd // heads, 1)
+    if stored.default_head_size is None and config.get("head_dim") is None and n_embd % heads:
         raise config.refuse("hidden_size", f"of {n_embd} does not divide among {heads} heads")
-    kv_heads = config.count("num_key_value_heads", heads if known == "llama" else None, most=1024)
+    kv_heads = config.count("num_key_value_heads", None if stored.kv_heads_required else heads, most=1024)
     head_size = config.count("head_dim", default, most=1 << 16)
     if head_size % 2:
         raise config.refuse("head_dim", f"is {head_size}, not even")
     tied = config.get("tie_word_embeddings")
     if tied is not None and not isinstance(tied, bool):
         raise config.refuse("tie_word_embeddings", f"is {glimpse(tied)}, not true or false")
-    return HuggingFaceShape(
-        architecture=known,
+    return ModelShape(
+        architecture=known.NAME,
         n_layer=config.count("num_hidden_layers", most=1024),
         n_embd=n_embd,
         n_ff=config.count("intermediate_size", most=1 << 24),
@@ -118,7 +102,7 @@ def read_shape(config: JsonConfig) -> HuggingFaceShape:
     )
 
 
-def model_entries(config: JsonConfig, shape: HuggingFaceShape, name: str) -> Iterator[MetadataEntry]:
+def model_entries(config: JsonConfig, shape: ModelShape, name: str) -> Iterator[MetadataEntry]:
     """The header's keys but the tokenizer's. Raises Refused for positions that are not played."""
     arch = shape.architecture
     yield _text("general.architecture", arch)
@@ -135,9 +119,8 @@ def model_entries(config: JsonConfig, shape: HuggingFaceShape, name: str) -> Ite
     yield _real(f"{arch}.attention.layer_norm_rms_epsilon", config.number("rms_norm_eps"))
     yield from _rope(config, arch)
     yield _count("general.file_type", 1)
-    if arch == "llama":
-        yield _count("llama.vocab_size", shape.n_vocab)
-        yield _count("llama.rope.dimension_count", shape.head_size)
+    for key, value in ARCHITECTURES[arch].HUGGING_FACE.extra_keys(shape).items():
+        yield _count(f"{arch}.{key}", value)
     yield _count("general.quantization_version", 2)
 
 
@@ -224,32 +207,20 @@ def _setting(generation: JsonConfig, field: str, kind: ValueType) -> str | int |
     return value
 
 
-def weights(shape: HuggingFaceShape) -> list[Weight]:
+def weights(shape: ModelShape) -> list[Weight]:
     """Every tensor the GGUF is to hold, in its order."""
-    d, width, kv_width = shape.n_embd, shape.heads * shape.head_size, shape.kv_heads * shape.head_size
-    heads, kv_heads = (shape.heads, shape.kv_heads) if shape.permuted else (0, 0)
-    found = [Weight("token_embd.weight", EMBEDDING, (shape.n_vocab, d))]
+    mapping = ARCHITECTURES[shape.architecture].HUGGING_FACE
+    rope_heads = {"attn_q": shape.heads, "attn_k": shape.kv_heads} if mapping.pairs_rope_rows else {}
+    expected = expected_tensors(shape)
+    found = [Weight("token_embd.weight", EMBEDDING, expected["token_embd.weight"][::-1])]
     for i in range(shape.n_layer):
-        to, of = f"blk.{i}.", f"model.layers.{i}."
-        found += [
-            Weight(f"{to}attn_norm.weight", f"{of}input_layernorm.weight", (d,)),
-            Weight(f"{to}attn_q.weight", f"{of}self_attn.q_proj.weight", (width, d), heads),
-            Weight(f"{to}attn_k.weight", f"{of}self_attn.k_proj.weight", (kv_width, d), kv_heads),
-            Weight(f"{to}attn_v.weight", f"{of}self_attn.v_proj.weight", (kv_width, d)),
-            Weight(f"{to}attn_output.weight", f"{of}self_attn.o_proj.weight", (d, width)),
-            Weight(f"{to}ffn_norm.weight", f"{of}post_attention_layernorm.weight", (d,)),
-            Weight(f"{to}ffn_gate.weight", f"{of}mlp.gate_proj.weight", (shape.n_ff, d)),
-            Weight(f"{to}ffn_up.weight", f"{of}mlp.up_proj.weight", (shape.n_ff, d)),
-            Weight(f"{to}ffn_down.weight", f"{of}mlp.down_proj.weight", (d, shape.n_ff)),
-        ]
-        if shape.architecture == "qwen3":
-            found += [
-                Weight(f"{to}attn_q_norm.weight", f"{of}self_attn.q_norm.weight", (shape.head_size,)),
-                Weight(f"{to}attn_k_norm.weight", f"{of}self_attn.k_norm.weight", (shape.head_size,)),
-            ]
-    found.append(Weight("output_norm.weight", "model.norm.weight", (d,)))
+        for name, stored in mapping.layer.items():
+            to = f"blk.{i}.{name}.weight"
+            heads = rope_heads.get(name, 0)
+            found.append(Weight(to, f"model.layers.{i}.{stored}.weight", expected[to][::-1], heads))
+    found.append(Weight("output_norm.weight", "model.norm.weight", expected["output_norm.weight"]))
     if not shape.tied:
-        found.append(Weight("output.weight", HEAD, (shape.n_vocab, d)))
+        found.append(Weight("output.weight", HEAD, expected["output.weight"][::-1]))
     return found
 
 

@@ -18,7 +18,6 @@ from bankml.convert.dequantize import dequantize
 from bankml.convert.hugging_face.config import (
     EMBEDDING,
     HEAD,
-    HuggingFaceShape,
     MetadataEntry,
     Weight,
     model_entries,
@@ -42,6 +41,7 @@ from bankml.gguf.values import shown
 from bankml.gguf.writer import TensorSpec, TensorWriter, writing
 from bankml.library.json_file import parse_object, read_bytes
 from bankml.model.config import read_config
+from bankml.model.shape import ModelShape
 from bankml.sampling.parameters import model_defaults
 from bankml.text.template import ChatTemplate
 from bankml.text.tokenizer import Tokenizer
@@ -139,7 +139,7 @@ def _optional(folder: str, name: str, inputs: list[Input]) -> JsonConfig:
 
 
 def _tokenizer(
-    folder: str, config: JsonConfig, shape: HuggingFaceShape, inputs: list[Input]
+    folder: str, config: JsonConfig, shape: ModelShape, inputs: list[Input]
 ) -> Iterator[MetadataEntry]:
     tokenizer = _document(folder, TOKENIZER, inputs)
     settings = _document(folder, SETTINGS, inputs)
@@ -241,7 +241,7 @@ def _shards(folder: str, inputs: list[Input], stack: ExitStack) -> list[_Shard]:
 _Assigned = tuple[Weight, _Shard, StoredTensor]
 
 
-def _assign(wanted: Sequence[Weight], shards: Sequence[_Shard], shape: HuggingFaceShape) -> list[_Assigned]:
+def _assign(wanted: Sequence[Weight], shards: Sequence[_Shard], shape: ModelShape) -> list[_Assigned]:
     """Each weight with its tensor. Raises Refused for one that is missing, left over, or of another shape or type."""
     stored = {name: (shard, tensor) for shard in shards for name, tensor in shard.tensors.items()}
     found: list[_Assigned] = []
@@ -263,7 +263,7 @@ def _assign(wanted: Sequence[Weight], shards: Sequence[_Shard], shape: HuggingFa
     return found
 
 
-def _check_tied_head(shards: Sequence[_Shard], shape: HuggingFaceShape) -> None:
+def _check_tied_head(shards: Sequence[_Shard], shape: ModelShape) -> None:
     """A head that is stored though it is tied is left out, so it has to be the embedding once more."""
     stored = {name: (shard, tensor) for shard in shards for name, tensor in shard.tensors.items()}
     if not shape.tied or HEAD not in stored:

@@ -1,0 +1,42 @@
+// AVX2 with FMA, F16C and BMI2. This file itself is compiled for any x86-64.
+#include "formats/f16/f16.h"
+#include "formats/q1_0/q1_0.h"
+#include "formats/q2_0/q2_0.h"
+#include "isa/sets.h"
+#include "kernels/avx2/avx2.h"
+
+namespace bankml {
+namespace {
+
+bool supported() {
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c") &&
+           __builtin_cpu_supports("bmi2");
+}
+
+void override_kernels(Kernels &k) {
+    k.f32_to_f16 = avx2::f32_to_f16;
+    k.f16_to_f32 = avx2::f16_to_f32;
+    k.f16_round_trip = avx2::f16_round_trip;
+    k.quantize_q8_0 = avx2::quantize_q8_0;
+    k.rms_norm = avx2::rms_norm;
+    k.swiglu = avx2::swiglu;
+    k.add = avx2::add;
+    k.rotate = avx2::rotate;
+    k.attend_cells = avx2::attend_cells;
+    k.attend_tile = avx2::attend_tile;
+    k.hadamard = avx2::hadamard;
+    k.attend_cells_q8 = avx2::attend_cells_q8;
+}
+
+constinit const ProductOverride overrides[] = {
+    {&f16_format, f16_dot_family, {.rows = avx2::f16_rows}},
+    {&f16_format, f16_gemm_family, {.block = avx2::f16_gemm, .plan = f16_gemm_plan}},
+    {&q1_0_format, 0, {.rows = product_of<Q8Column, avx2::q1_0_rows>}},
+    {&q2_0_format, 0, {.rows = product_of<Q8Column, avx2::q2_0_rows>}},
+};
+
+}  // namespace
+
+constinit const InstructionSet avx2_set = {"avx2", &portable_set, supported, override_kernels, overrides};
+
+}  // namespace bankml

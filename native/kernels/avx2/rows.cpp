@@ -1,0 +1,89 @@
+// Row-wise functions in AVX2: conversions, norms, SwiGLU, residual sums, and the one-column product.
+#include <cmath>
+
+#include "kernels/avx2/avx2.h"
+#include "kernels/avx2/vector.h"
+
+namespace bankml::avx2 {
+
+void f32_to_f16(std::size_t n, const float *x, std::uint16_t *y) {
+    std::size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        store_f16(y + i, _mm256_loadu_ps(x + i));
+    }
+    for (; i < n; ++i) {
+        y[i] = _cvtss_sh(x[i], _MM_FROUND_TO_NEAREST_INT);
+    }
+}
+
+void f16_to_f32(std::size_t n, const std::uint16_t *x, float *y) {
+    std::size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        _mm256_storeu_ps(y + i, load_f16(x + i));
+    }
+    for (; i < n; ++i) {
+        y[i] = widen_one(x[i]);
+    }
+}
+
+void f16_round_trip(std::size_t n, const float *x, float *y) {
+    std::size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        _mm256_storeu_ps(y + i, _mm256_cvtph_ps(_mm256_cvtps_ph(_mm256_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT)));
+    }
+    for (; i < n; ++i) {
+        y[i] = widen_one(_cvtss_sh(x[i], _MM_FROUND_TO_NEAREST_INT));
+    }
+}
+
+void rms_norm(std::size_t n, const float *x, const float *weight, float eps, float *y) {
+    double sum = 0.0;
+    std::size_t i = 0;
+    for (; i + 8 <= n; i += 8) {  // the products eight at a time, the additions one after the other
+        const __m256 v = _mm256_loadu_ps(x + i);
+        alignas(32) float square[8];
+        _mm256_store_ps(square, _mm256_mul_ps(v, v));
+        for (const float s : square) {
+            sum += double(s);
+        }
+    }
+    for (; i < n; ++i) {
+        sum += double(x[i] * x[i]);
+    }
+    const float mean = float(sum / double(n));
+    const float scale = 1.0f / std::sqrt(mean + eps);
+    const __m256 s = _mm256_set1_ps(scale);
+    for (i = 0; i + 8 <= n; i += 8) {
+        _mm256_storeu_ps(y + i, _mm256_mul_ps(_mm256_mul_ps(_mm256_loadu_ps(x + i), s), _mm256_loadu_ps(weight + i)));
+    }
+    for (; i < n; ++i) {
+        y[i] = (x[i] * scale) * weight[i];
+    }
+}
+
+void swiglu(std::size_t n, const float *gate, const float *up, float *y) {
+    const __m256 one = _mm256_set1_ps(1.0f), zero = _mm256_setzero_ps();
+    std::size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        const __m256 x = _mm256_loadu_ps(gate + i);
+        const __m256 silu = _mm256_div_ps(x, _mm256_add_ps(one, polynomial_exp8(_mm256_sub_ps(zero, x))));
+        _mm256_storeu_ps(y + i, _mm256_mul_ps(silu, _mm256_loadu_ps(up + i)));
+    }
+    for (; i < n; ++i) {
+        y[i] = (gate[i] / (1.0f + std::exp(-gate[i]))) * up[i];
+    }
+}
+
+#include "kernels/rotate.inc"
+
+void add(std::size_t n, float *x, const float *y) {
+    std::size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        _mm256_storeu_ps(x + i, _mm256_add_ps(_mm256_loadu_ps(x + i), _mm256_loadu_ps(y + i)));
+    }
+    for (; i < n; ++i) {
+        x[i] += y[i];
+    }
+}
+
+}  // namespace bankml::avx2

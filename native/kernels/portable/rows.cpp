@@ -1,0 +1,59 @@
+// The definition of the row-wise operations. Slow on purpose where slowness is clearer; every instruction set is asserted
+// equal to it.
+#include <cmath>
+
+#include "kernels/half.h"
+#include "kernels/lanes.h"
+#include "kernels/portable/portable.h"
+
+namespace bankml::portable {
+
+void f32_to_f16(std::size_t n, const float *x, std::uint16_t *y) {
+    for (std::size_t i = 0; i < n; ++i) {
+        y[i] = float_to_half(x[i]);
+    }
+}
+
+void f16_to_f32(std::size_t n, const std::uint16_t *x, float *y) {
+    for (std::size_t i = 0; i < n; ++i) {
+        y[i] = half_to_float(x[i]);
+    }
+}
+
+void f16_round_trip(std::size_t n, const float *x, float *y) {
+    for (std::size_t i = 0; i < n; ++i) {
+        y[i] = half_to_float(float_to_half(x[i]));
+    }
+}
+
+void rms_norm(std::size_t n, const float *x, const float *weight, float eps, float *y) {
+    double sum = 0.0;
+    for (std::size_t i = 0; i < n; ++i) {
+        sum += double(x[i] * x[i]);
+    }
+    const float mean = float(sum / double(n));
+    const float scale = 1.0f / std::sqrt(mean + eps);
+    for (std::size_t i = 0; i < n; ++i) {
+        y[i] = (x[i] * scale) * weight[i];
+    }
+}
+
+void swiglu(std::size_t n, const float *gate, const float *up, float *y) {
+    const std::size_t whole = n & ~std::size_t{7};
+    for (std::size_t i = 0; i < whole; ++i) {
+        y[i] = (gate[i] / (1.0f + polynomial_exp(0.0f - gate[i]))) * up[i];
+    }
+    for (std::size_t i = whole; i < n; ++i) {  // the reference's tail calls libm
+        y[i] = (gate[i] / (1.0f + std::exp(-gate[i]))) * up[i];
+    }
+}
+
+#include "kernels/rotate.inc"
+
+void add(std::size_t n, float *x, const float *y) {
+    for (std::size_t i = 0; i < n; ++i) {
+        x[i] += y[i];
+    }
+}
+
+}  // namespace bankml::portable
