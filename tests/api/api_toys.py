@@ -36,6 +36,13 @@ class ToyFile:
     header = SimpleNamespace(metadata={"general.architecture": "toy", "toy.context_length": 4096})
     changed = False
 
+    @property
+    def unchanged(self):
+        return not self.changed
+
+    def rehash(self):
+        self.check_unchanged()
+
     def check_unchanged(self):
         if self.changed:
             raise ModelChanged("Toy-1M-F16.gguf is not the file that was verified")
