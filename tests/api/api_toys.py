@@ -42,6 +42,9 @@ class ToyFile:
     def unchanged(self):
         return not self.changed
 
+    def rehash(self):
+        self.check_unchanged()
+
     def check_unchanged(self):
         if self.changed:
             raise ModelChanged("Toy-1M-F16.gguf is not the file that was verified")

@@ -194,6 +194,7 @@ OPTIONS = {  # a value that can be given, and the modes in which it has an effec
     "--keep-alive": ("1h", ("--native",)),
     "--spec-ngram": (None, ("--spawn",)),
     "--engine-log": ("log", ("--spawn",)),
+    "--engine-mmap": (None, ("--spawn",)),
 }
 
 

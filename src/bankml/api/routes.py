@@ -1,5 +1,6 @@
 """Which address answers which path and method, and what every refusal looks like."""
 
+import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,9 +13,8 @@ from bankml.api.reading.json_body import read_object
 from bankml.api.slots import PREFIX, slot_action, slots
 from bankml.engine.slot_folder import SlotFolder
 from bankml.errors import MethodNotAllowed, NotFound
-from bankml.gate.verify import verify_again
 from bankml.http.exchange import Reply, Request, RequestOutcome
-from bankml.http.json_out import json_bytes
+from bankml.http.json_out import json_bytes, rehashed
 from bankml.http.tracked_reply import TrackedReply, respond
 from bankml.library.reference import ModelLayer, PinnedFile
 from bankml.library.registry import Registry
@@ -74,9 +74,11 @@ def list_models(library: Library, request: Request, reply: Reply) -> RequestOutc
 
 
 def verify_file(library: Library, request: Request, reply: Reply) -> RequestOutcome:
-    """Hashes the file of the model in memory again and answers what GET /bankml does. Raises ModelChanged."""
-    verify_again(library.look(reply.cancelled).verified)
-    reply.whole(200, json_bytes(status.bankml(library)))
+    """Hashes the file of the model in memory again. Raises ModelChanged. The weights in memory are those that were
+    verified, whatever becomes of the file."""
+    resident, moment = library.look(reply.cancelled), time.time()
+    resident.verified.rehash()
+    reply.whole(200, json_bytes(rehashed(resident.name, resident.provenance.model_sha256, moment)))
     return RequestOutcome(200)
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import sha256
 
-from bankml.errors import NotFound, Refused, RequestError, named
+from bankml.errors import FileMissing, NotFound, RequestError, named
 from bankml.files import problem
 from bankml.gate.guard import guard, require_model
 from bankml.library.layer import stacked
@@ -80,7 +80,7 @@ def base_template(source: PinnedFile) -> str:
     """The chat template in the header of a pinned file. Raises Refused when the file is not found, or not one that is
     played."""
     if source.path is None:
-        raise Refused(f"{source.file} is pinned, but the file is not here: refused")
+        raise FileMissing(f"{source.file} is pinned, but the file is not here: refused")
     header = require_model(guard(source.path))
     with named(source.file):
         require_supported(header)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TypeVar
 
-from bankml.errors import BankmlError, Refused
+from bankml.errors import BankmlError, FileMissing, Refused
 from bankml.gate.guard import guard
 from bankml.gate.identity import FileIdentity
 from bankml.gguf.header import Header
@@ -77,7 +77,7 @@ class FactsCache:
 
 
 def missing(source: PinnedFile) -> Refused:
-    return Refused(f"{source.file} is pinned, but the file is not here")
+    return FileMissing(f"{source.file} is pinned, but the file is not here")
 
 
 def _facts(path: str) -> FileFacts:

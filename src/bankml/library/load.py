@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from bankml.engine.completion import ENGINE, Engine
 from bankml.engine.memory import configured_cache_limit, give_back_memory
 from bankml.engine.prompt_cache import prompt_cache
-from bankml.errors import FileProblem, PinMismatch, Refused, named
+from bankml.errors import FileMissing, FileProblem, PinMismatch, Refused, named
 from bankml.gate.contents import memory_for
 from bankml.gate.guard import guard, require_model
 from bankml.gate.identity import FileIdentity
@@ -128,7 +128,7 @@ class VerifyingOpener:
 def _told(source: PinnedFile) -> Iterator[str]:
     """Where the file of `source` is; a problem with it or its record is a refusal that tells no path."""
     if source.path is None:
-        raise Refused(f"{source.file} is pinned, but the file is not here: refused")
+        raise FileMissing(f"{source.file} is pinned, but the file is not here: refused")
     try:
         yield source.path
     except FileProblem as error:

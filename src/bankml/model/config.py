@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bankml import _native
-from bankml.errors import Refused
+from bankml.errors import UnsupportedModel
 from bankml.gguf.block_types import F32
 from bankml.gguf.header import Header, TensorInfo
 from bankml.gguf.values import shown, shown_value
@@ -159,7 +159,7 @@ def _check_weight_types(header: Header) -> None:
     odd = sorted(name for number, name in used.items() if number not in supported)
     if odd:
         types = f"type{'s' if len(odd) > 1 else ''} {' and '.join(odd)}"
-        raise Refused(f"unsupported weight {types} (supported: {', '.join(supported.values())})")
+        raise UnsupportedModel(f"unsupported weight {types} (supported: {', '.join(supported.values())})")
 
 
 def _check_tensors(config: ModelConfig, header: Header) -> None:
