@@ -35,7 +35,7 @@ class ToyFile:
     fork_path = "/models/FORK.json"
     verified_at = 1767225600.5
     identity = SimpleNamespace(size=7, mtime_ns=1767225000_500000000)
-    header = SimpleNamespace(metadata={"general.architecture": "toy", "toy.context_length": 4096})
+    header = SimpleNamespace(metadata={"general.architecture": "toy", "toy.context_length": 4096}, tensors=())
     changed = False
 
     @property

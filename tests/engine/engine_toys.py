@@ -93,6 +93,7 @@ class GreedySampler:
     def probabilities(self, logits, token):
         return None
 
+    seed = None
     settings = types.MappingProxyType({"temperature": 0.0})
 
 

@@ -282,7 +282,7 @@ def test_a_base_with_a_right_digest_is_still_read_strictly(registry, says):
 
 LAYERS = {
     "parameters is not an object": lambda layer: layer.update(parameters=[]),
-    "no parameter 'mirostat'": lambda layer: layer["parameters"].update(mirostat=1),
+    "no parameter 'tfs_z'": lambda layer: layer["parameters"].update(tfs_z=1),
     "temperature is a number": lambda layer: layer["parameters"].update(temperature="hot"),
     "stop is not a list": lambda layer: layer.update(stop="x"),
     "stop is a text that is not empty": lambda layer: layer.update(stop=[""]),

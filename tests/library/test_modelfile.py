@@ -100,9 +100,9 @@ def test_encodings(encoding):
         ("FROM a\nMESSAGE tool x", "^Modelfile line 2: the role of a MESSAGE is system, user or assistant, not 'tool'"),
         ("FROM a\nMESSAGE User x", "role of a MESSAGE"),
         ("FROM a\nPARAMETER top_k", "^Modelfile line 2: PARAMETER top_k has no value$"),
-        ("FROM a\nPARAMETER mirostat 1", "^Modelfile line 2: there is no parameter 'mirostat' that is honoured here: "),
+        ("FROM a\nPARAMETER tfs_z 1", "^Modelfile line 2: there is no parameter 'tfs_z' that is honoured here: "),
         ("FROM a\nPARAMETER Top_K 1", "there is no parameter 'Top_K'"),
-        ("FROM a\nPARAMETER num_gpu 1", "there is no parameter 'num_gpu'"),
+        ("FROM a\nPARAMETER num_gpus 1", "there is no parameter 'num_gpus'"),
         ("FROM a\nPARAMETER top_k 1.5", "^Modelfile line 2: the parameter top_k is a whole number from "),
         ("FROM a\nPARAMETER top_k 1_0", "not '1_0'$"),
         ("FROM a\nPARAMETER top_k ١", "the parameter top_k is a whole number"),
@@ -110,9 +110,9 @@ def test_encodings(encoding):
         ("FROM a\nPARAMETER temperature nan", "the parameter temperature is a number, not 'nan'$"),
         ("FROM a\nPARAMETER temperature 1e39", "the parameter temperature is a number, not '1e39'$"),
         ("FROM a\nPARAMETER repeat_penalty 0", "the parameter repeat_penalty is a number above 0, not '0'$"),
-        ("FROM a\nPARAMETER repeat_last_n -1", "the parameter repeat_last_n is a whole number from 0 "),
+        ("FROM a\nPARAMETER repeat_last_n -2", "the parameter repeat_last_n is a whole number from -1 "),
         ("FROM a\nPARAMETER num_ctx 0", "the parameter num_ctx is a whole number from 1 "),
-        ("FROM a\nPARAMETER seed 4294967296", "the parameter seed is a whole number from -1 to 4294967295"),
+        ("FROM a\nPARAMETER seed 18446744073709551616", "the parameter seed is a whole number from -"),
         ('FROM a\nPARAMETER stop ""', "^Modelfile line 2: the parameter stop is a text that is not empty$"),
         ("FROM a\nADAPTER ./lora", "^Modelfile line 2: ADAPTER is refused: adapters are not played here$"),
         ("FROM a\nRENDERER x", "^Modelfile line 2: RENDERER is refused"),
@@ -148,15 +148,20 @@ text = st.text(
 )
 sayable = text.filter(lambda value: '"""' not in value)
 words = st.text(string.ascii_letters + string.digits + "-_.:/", min_size=1, max_size=12)
-numbers = {
-    float: st.floats(1e-30, 1e30) | st.integers(1, 9).map(float),
-    int: st.integers(1, 2**31 - 1),
-}
+
+
+def number(parameter):
+    """A value that the parameter takes."""
+    if parameter.type is float:
+        return st.floats(1e-30, 1e30) | st.integers(1, 9).map(float)
+    return st.integers(1, min(2**31 - 1, int(parameter.most)))
+
+
 modelfiles = st.builds(
     Modelfile,
     source=words,
     system=st.none() | sayable,
-    parameters=st.fixed_dictionaries({}, optional={name: numbers[one.type] for name, one in PARAMETERS.items()}),
+    parameters=st.fixed_dictionaries({}, optional={name: number(one) for name, one in PARAMETERS.items()}),
     stop=st.lists(sayable.filter(bool), max_size=3).map(tuple),
     messages=st.lists(
         st.fixed_dictionaries({"role": st.sampled_from(["system", "user", "assistant"]), "content": sayable}),
@@ -200,7 +205,7 @@ def test_any_file_is_read_or_refused_in_one_sentence(raw):
     [
         ({"from": 3}, "from must be a text"),
         ({"parameters": []}, "parameters must be an object"),
-        ({"parameters": {"num_gpu": 1}}, "no parameter 'num_gpu'"),
+        ({"parameters": {"num_gpus": 1}}, "no parameter 'num_gpus'"),
         ({"parameters": {"top_k": "1"}}, "top_k is a whole number"),
         ({"parameters": {"top_k": True}}, "top_k is a whole number"),
         ({"parameters": {"stop": [""]}}, "stop is a text that is not empty"),
@@ -212,7 +217,7 @@ def test_any_file_is_read_or_refused_in_one_sentence(raw):
         ({"license": [3]}, "license must be a text or a list"),
         ({"requires": "x"}, "REQUIRES is a version"),
         ({"parameters": {"stop": ["x"] * 1025}}, "stop is given at most 1024 times, not 1025"),
-        ({"parameters": {"num_gpu": None}}, "no parameter 'num_gpu'"),
+        ({"parameters": {"num_gpus": None}}, "no parameter 'num_gpus'"),
         ({"system": "a\0b"}, r"^system has the character '\\x00' in it, which no Modelfile can hold$"),
         ({"system": 'a\n"""\nb'}, r'^system has a line that ends in """, which no Modelfile can hold$'),
         ({"parameters": {"stop": ['"""\n']}}, "^the parameter stop has a line that ends in"),
@@ -250,3 +255,9 @@ def test_any_text_is_refused_or_can_be_written_and_read_back(value):
 def test_one_license_one_stop_and_whole_numbers():
     found = from_fields({"from": "a", "license": "MIT", "parameters": {"stop": "x", "top_k": 5.0, "temperature": 1}})
     assert found == Modelfile("a", license=("MIT",), stop=("x",), parameters={"top_k": 5, "temperature": 1.0})
+
+
+def test_parameters_about_ollama_s_runner_are_accepted_and_not_kept():
+    text = "FROM a\nPARAMETER num_gpu 99\nPARAMETER num_thread 4\nPARAMETER num_keep 24\nPARAMETER top_k 5\n"
+    assert dict(read(text).parameters) == {"top_k": 5}
+    assert dict(from_fields({"from": "a", "parameters": {"num_gpu": 99, "top_k": 5}}).parameters) == {"top_k": 5}

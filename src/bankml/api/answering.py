@@ -25,7 +25,7 @@ from bankml.library.residency import FOR_GOOD, Library
 from bankml.library.resident import Resident
 from bankml.measure.energy import Counters, joules, read_counters
 from bankml.measure.timing import Timing
-from bankml.receipt.receipt import Tally
+from bankml.receipt.receipt import LayerIdentity, Provenance, Tally
 from bankml.text.answer import content_of
 
 FormatOf = Callable[[ResponseContext], ResponseFormat]
@@ -93,8 +93,8 @@ def answer(library: Library, call: Call, reply: Reply, writer_of: WriterOf = res
     def prepare(resident: Resident, loading: float) -> PreparedGeneration:
         generation = bind(call.request, resident, call.context)
         context = ResponseContext(call.reference.name, call.request, resident, generation, loading, call.arrived)
-        tally = Tally(resident.provenance, call.body, call.arrived)
-        logprobs = Logprobs(resident.tokens.piece, tally, call.logprob_shape)
+        tally = Tally(_provenance(resident, call.reference), call.body, call.arrived)
+        logprobs = Logprobs(resident.tokens.piece, tally, call.logprob_shape, call.request.response.alternatives)
         return PreparedGeneration(context, tally, writer_of(context, call.format_of(context), logprobs, reply))
 
     resident = library.resident_as(call.reference)
@@ -120,6 +120,13 @@ def answer(library: Library, call: Call, reply: Reply, writer_of: WriterOf = res
         raise RequestCancelled(RequestOutcome(CLIENT_LEFT, n_prompt, note=CANCELLED)) from None
 
 
+def _provenance(resident: Resident, reference: Reference) -> Provenance:
+    """Where the tokens come from: the file, and the layer over it where the model is a derived one."""
+    derived = reference.derived
+    layer = None if derived is None else LayerIdentity(derived.name, derived.digest)
+    return replace(resident.provenance, layer=layer)
+
+
 def _generate(prepared: PreparedGeneration, reply: Reply) -> RequestOutcome:
     context, tally, writer = prepared.context, prepared.tally, prepared.writer
     generation, resident = context.generation, context.resident
@@ -143,7 +150,8 @@ def _generate(prepared: PreparedGeneration, reply: Reply) -> RequestOutcome:
         resident.check_unchanged()  # the receipt is about the file as it was throughout
         assert last is not None  # complete() yields at least one Step or raises
         stats = last.progress
-        writer.end(last, lambda: tally.receipt(stats.prompt_tokens, stats.completion_tokens))
+        seed = generation.sampler.seed
+        writer.end(last, lambda: tally.receipt(stats.prompt_tokens, stats.completion_tokens, seed))
     except Cancelled:
         if last is None:
             raise

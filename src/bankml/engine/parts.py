@@ -73,6 +73,10 @@ class TokenSampler(Protocol):
         """What is to be reported with `token`, drawn last and from `logits`; None when nothing was asked for."""
 
     @property
+    def seed(self) -> int | None:
+        """The seed it draws with, the one chosen at random where none was asked for; None: it draws by no seed."""
+
+    @property
     def settings(self) -> Mapping[str, object]:
         """What it samples with, as a request's fields by llama-server's names."""
 

@@ -12,14 +12,12 @@ prompt is a conversation of one user message, and on /v1. A raw prompt takes the
 """
 
 from dataclasses import replace
-from typing import Any
 
 from bankml.errors import RequestError
 from bankml.library.modelfile import Modelfile
-from bankml.library.parameters import PARAMETERS
+from bankml.library.parameters import as_sampling
 from bankml.library.reference import ModelLayer
 from bankml.library.request import UNLIMITED, GenerationRequest
-from bankml.sampling.overrides import RANGES_BY_NAME, SamplingOverrides
 from bankml.text.messages import Conversation, continuation
 
 
@@ -53,16 +51,8 @@ def with_layer(layer: ModelLayer | None, request: GenerationRequest) -> Generati
         prompt=_with_messages(layer, prompt) if isinstance(prompt, Conversation) else prompt,
         max_tokens=max_tokens if request.max_tokens is None else request.max_tokens,
         stop=(layer.stop or None) if request.stop is None else request.stop,
-        sampling=request.sampling.or_else(_sampling(layer)),
+        sampling=request.sampling.or_else(as_sampling(layer.parameters)),
     )
-
-
-def _sampling(layer: ModelLayer) -> SamplingOverrides:
-    values: dict[str, Any] = {}
-    for name, value in layer.parameters.items():
-        if (field := PARAMETERS[name].field) in RANGES_BY_NAME:
-            values[field] = RANGES_BY_NAME[field].clamped(value)
-    return SamplingOverrides(**values)
 
 
 def _with_messages(layer: ModelLayer, conversation: Conversation) -> Conversation:

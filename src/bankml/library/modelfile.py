@@ -206,7 +206,8 @@ def _take(fields: dict[str, Any], name: str, value: str) -> None:
     elif word == "PARAMETER" and part == "stop":
         fields["stop"].append(parameters.checked_stop(value))
     elif word == "PARAMETER":
-        fields["parameters"][part] = parameters.from_text(part, value)
+        if part not in parameters.IGNORED:
+            fields["parameters"][part] = parameters.from_text(part, value)
     elif word == "MESSAGE":
         fields["messages"].append(_message(part, value))
     elif word == "LICENSE":
@@ -306,7 +307,8 @@ def _json_parameters(value: Any) -> tuple[dict[str, int | float], tuple[str, ...
     if not isinstance(texts, list):
         raise RequestError("the parameter stop must be a text or a list of texts")
     for name in value:
-        if name not in (*parameters.PARAMETERS, "stop"):
+        if name not in (*parameters.PARAMETERS, *parameters.IGNORED, "stop"):
             raise parameters.unknown(name)
-    given = {name: parameters.checked(name, one) for name, one in value.items() if name != "stop" and one is not None}
+    kept = {name: one for name, one in value.items() if name in parameters.PARAMETERS and one is not None}
+    given = {name: parameters.checked(name, one) for name, one in kept.items()}
     return given, parameters.checked_stops(texts)

@@ -1,11 +1,14 @@
 """The PARAMETERs of a derived model by Ollama's names: types, ranges, and the parameters of a request they set."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from bankml.errors import RequestError
 from bankml.library.names import quoted
+from bankml.model.limits import MAX_CONTEXT
+from bankml.sampling.overrides import RANGES_BY_NAME, SamplingOverrides
 
 INT32_MAX = 2**31 - 1
 FLOAT32_MAX = 3.4028234663852886e38
@@ -37,16 +40,51 @@ PARAMETERS = {
     "min_p": _real("min_p"),
     "typical_p": _real("typical_p"),
     "min_keep": _integer("min_keep", 0),
-    "seed": _integer("seed", -1, 2**32 - 1),
-    "repeat_last_n": _integer("repeat_last_n", 0),
+    "seed": _integer("seed", -(2**63), 2**63 - 1),
+    "repeat_last_n": _integer("repeat_last_n", -1),
     "repeat_penalty": _real("repeat_penalty", 1 / FLOAT32_MAX),
     "presence_penalty": _real("presence_penalty"),
     "frequency_penalty": _real("frequency_penalty"),
+    "mirostat": _integer("mirostat", 0, 2),
+    "mirostat_tau": _real("mirostat_tau"),
+    "mirostat_eta": _real("mirostat_eta"),
     "num_predict": _integer("max_tokens", -INT32_MAX),
     "num_ctx": _integer(None, 1),
 }
 MOST_STOPS = 1024
 """Stop strings of one model, as many as a request may have."""
+
+IGNORED = frozenset(
+    {
+        "num_thread",
+        "num_gpu",
+        "main_gpu",
+        "num_batch",
+        "use_mmap",
+        "use_mlock",
+        "low_vram",
+        "numa",
+        "f16_kv",
+        "vocab_only",
+        "logits_all",
+        "num_keep",
+    }
+)
+"""Ollama's parameters about how its runner works, not about the answer: accepted and not kept."""
+
+WHOLE_CONTEXT = -1
+"""`repeat_last_n` of all tokens in the context, as in Ollama."""
+
+
+def as_sampling(values: Mapping[str, int | float]) -> SamplingOverrides:
+    """The sampling parameters that parameters of these names set; `num_predict` and `num_ctx` are none."""
+    fields: dict[str, Any] = {}
+    for name, value in values.items():
+        field = PARAMETERS[name].field
+        if field in RANGES_BY_NAME:
+            number = MAX_CONTEXT if name == "repeat_last_n" and value == WHOLE_CONTEXT else value
+            fields[field] = RANGES_BY_NAME[field].clamped(number)
+    return SamplingOverrides(**fields)
 
 
 def checked(name: str, value: object) -> int | float:

@@ -37,7 +37,7 @@ def read_config(header: Header) -> ModelConfig:
     keys = MetadataKeys(metadata, str(name))
     for key, harmless in _UNIMPLEMENTED_KEYS.items():
         keys.require_default(key, *harmless)
-    ARCHITECTURES[name].check_keys(keys)
+    ARCHITECTURES[str(name)].check_keys(keys)
     config = _config(keys, str(name), tensors)
     _check_weight_types(header)
     _check_tensors(config, header)

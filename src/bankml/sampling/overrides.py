@@ -59,7 +59,7 @@ RANGES: dict[str, NumberRange] = {
     "mirostat_eta": _real(),
     "adaptive_target": _real(soft_high=1.0),
     "adaptive_decay": NumberRange(float, 0.0, float32(0.99)),
-    "seed": _integer(-1, RANDOM_SEED),
+    "seed": NumberRange(int, -(2**63), 2**64 - 1),
 }
 """The numeric parameters in the order in which llama-server evaluates them."""
 
@@ -122,8 +122,8 @@ class SamplingOverrides:
         """These values over a model's `defaults`. Raises RequestError for a token id outside the vocabulary, and in
         llama-server's words for values that make no sampler."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        if self.seed == -1:
-            values["seed"] = RANDOM_SEED
+        if self.seed is not None:
+            values["seed"] = self.seed & RANDOM_SEED  # modulo 2^32, as llama-server and Ollama do; -1 is random
         if self.dry_base is not None and self.dry_base < 1.0:
             values["dry_base"] = None
         biases = defaults.logit_bias if self.logit_bias is None else _biases(self.logit_bias, vocabulary)

@@ -9,6 +9,8 @@ from bankml.engine.completion import UNLIMITED
 from bankml.http.exchange import EVENT_STREAM
 from bankml.receipt.check import RECEIPT_KEY
 
+_ABSENT = object()
+
 
 class CompletionFormat:
     """`/completion`. A stream's last object, with `stop: true`, has everything but the text, and the receipt; it ends
@@ -31,19 +33,36 @@ class CompletionFormat:
             "tokens_predicted": chunk.stats.completion_tokens,
             "tokens_evaluated": chunk.stats.prompt_tokens,
         }
-        return value | ({"completion_probabilities": chunk.logprobs} if chunk.logprobs else {})
+        if chunk.logprobs:
+            value["completion_probabilities"] = chunk.logprobs
+        return value | ({"timings": timings(chunk.stats)} if self._context.request.response.timings_per_token else {})
 
     def final(self, answer: Answer, receipt: Receipt) -> Sequence[Json]:
-        return (self._final(answer, "", []) | {RECEIPT_KEY: receipt()},)
+        return (self._selected(self.summary(answer, "", [])) | {RECEIPT_KEY: receipt()},)
 
     def buffered(self, answer: Answer, receipt: Receipt) -> Json:
         tokens = answer.tokens if self._context.request.response.return_tokens else []
-        value = self._final(answer, answer.content, tokens)
+        value = self.summary(answer, answer.content, tokens)
         if answer.logprobs:
             value["completion_probabilities"] = answer.logprobs
-        return value | {RECEIPT_KEY: receipt()}
+        return self._selected(value) | {RECEIPT_KEY: receipt()}
 
-    def _final(self, answer: Answer, content: str, tokens: list[int]) -> Json:
+    def _selected(self, value: Json) -> Json:
+        """`response_fields`: each a field, or a path such as `generation_settings/n_predict`, whose last part names it
+        in the response; what is not there is left out, as in llama-server."""
+        paths = self._context.request.response.fields
+        if not paths:
+            return value
+        found: Json = {}
+        for path in paths:
+            inner: object = value
+            for name in path.split("/"):
+                inner = inner.get(name, _ABSENT) if isinstance(inner, Mapping) else _ABSENT
+            if inner is not _ABSENT:
+                found[path.rsplit("/", 1)[-1]] = inner
+        return found
+
+    def summary(self, answer: Answer, content: str, tokens: list[int]) -> Json:
         """The object that ends an answer; `content` and `tokens` are those that no object before it had."""
         context, stats = self._context, answer.stats
         n_context_tokens = stats.prompt_tokens + stats.completion_tokens

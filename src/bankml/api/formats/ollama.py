@@ -26,7 +26,8 @@ def response(text: str) -> Json:
 @dataclass(frozen=True)
 class OllamaFormat:
     """`model` is the name in the request, `arrived` the `time.monotonic()` of the request's first byte, `loading` the
-    seconds that loading the model took. `left_out` messages of the conversation did not fit the context.
+    seconds that loading the model took. `left_out` messages of the conversation did not fit the context; `served_ctx`
+    is this server's context in tokens where the request asked for more.
 
     Which tokens have an entry is as on `/v1/chat/completions`: the first, and those that released text.
     """
@@ -36,6 +37,7 @@ class OllamaFormat:
     arrived: float
     loading: float = 0.0
     left_out: int = 0
+    served_ctx: int | None = None
 
     content_type = NDJSON
     rules = StreamRules(released_entries_only=True)
@@ -71,6 +73,7 @@ class OllamaFormat:
             **({"logprobs": answer.logprobs} if answer.logprobs else {}),
             "bankml_cache_n": stats.cached_tokens,
             **({"bankml_messages_left_out": self.left_out} if self.left_out else {}),
+            **({} if self.served_ctx is None else {"bankml_num_ctx": self.served_ctx}),
             RECEIPT_KEY: receipt(),
         }
 
