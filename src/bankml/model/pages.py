@@ -1,7 +1,7 @@
 """Large arrays on pages of their own, which return to the system the moment the array is freed.
 
-malloc keeps what threads have freed for the next allocation of the same thread, so that a model which is unloaded in one
-thread and loaded again in another would leak its memory until then.
+malloc keeps what threads have freed for the next allocation of the same thread: a model that one thread unloads and
+another loads again would keep the memory of both.
 """
 
 import math
