@@ -5,7 +5,8 @@
 
 namespace bankml {
 
-// n rows of k activations are converted into one buffer, whose first bytes are an array of n columns: what a product reads.
+// n rows of k activations are converted into one buffer, whose first bytes are an array of n columns: what a product
+// reads.
 struct ActivationFormat {
     const char *name;
     std::size_t block;                                           // k is a multiple of so many values

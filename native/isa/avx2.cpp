@@ -1,9 +1,9 @@
 // AVX2 with FMA, F16C and BMI2. This file itself is compiled for any x86-64.
+#include "kernels/avx2/avx2.h"
 #include "formats/f16/f16.h"
 #include "formats/q1_0/q1_0.h"
 #include "formats/q2_0/q2_0.h"
 #include "isa/sets.h"
-#include "kernels/avx2/avx2.h"
 
 namespace bankml {
 namespace {

@@ -1,6 +1,6 @@
 // The q8_0 quantizer in AVX2.
-#include "activations/activation.h"
 #include "kernels/avx2/avx2.h"
+#include "activations/activation.h"
 #include "kernels/avx2/bytes.h"
 
 namespace bankml::avx2 {
@@ -25,7 +25,8 @@ void quantize_q8_0(std::size_t n, const float *x, std::int8_t *q, float *d, std:
         for (int i = 0; i < 4; ++i) {
             whole[i] = _mm256_cvtps_epi32(_mm256_mul_ps(v[i], _mm256_set1_ps(inverse)));
         }
-        const __m256i packed = _mm256_packs_epi16(_mm256_packs_epi32(whole[0], whole[1]), _mm256_packs_epi32(whole[2], whole[3]));
+        const __m256i packed =
+            _mm256_packs_epi16(_mm256_packs_epi32(whole[0], whole[1]), _mm256_packs_epi32(whole[2], whole[3]));
         const __m256i bytes = _mm256_permutevar8x32_epi32(packed, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
         _mm256_storeu_si256(reinterpret_cast<__m256i *>(q), bytes);
         sum[block] = sum_all(sum_fours(bytes));

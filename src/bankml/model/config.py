@@ -24,7 +24,7 @@ def read_config(header: Header) -> ModelConfig:
     """The configuration of the model that `header` describes. Raises Refused, naming the key or the tensor."""
     metadata = header.metadata
     name = metadata.get("general.architecture")
-    if name not in ARCHITECTURES:
+    if not isinstance(name, str) or name not in ARCHITECTURES:
         raise unsupported(f"general.architecture is {shown_value(name)}")
     if metadata.get("general.type", "model") != "model":
         raise unsupported(f"general.type is {shown_value(metadata['general.type'])}")
@@ -34,11 +34,11 @@ def read_config(header: Header) -> ModelConfig:
     if "token_embd.weight" not in tensors:
         raise unsupported("tensor 'token_embd.weight' is missing")
     _check_vocabulary(metadata.get("tokenizer.ggml.tokens"), tensors["token_embd.weight"])
-    keys = MetadataKeys(metadata, str(name))
+    keys = MetadataKeys(metadata, name)
     for key, harmless in _UNIMPLEMENTED_KEYS.items():
         keys.require_default(key, *harmless)
-    ARCHITECTURES[str(name)].check_keys(keys)
-    config = _config(keys, str(name), tensors)
+    ARCHITECTURES[name].check_keys(keys)
+    config = _config(keys, name, tensors)
     _check_weight_types(header)
     _check_tensors(config, header)
     return config

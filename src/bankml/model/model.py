@@ -65,7 +65,7 @@ class Model:
         return cls(verified, config, n_ctx, workers, llama_threads, cache_type_from(environment))
 
     def forward(self, tokens: Sequence[int], position: int, logits: bool) -> None:
-        """Computes at most MICRO_BATCH tokens into cells `position` on; `logits`: writes the last one's to self.logits."""
+        """Computes up to MICRO_BATCH tokens into cells `position` on; with `logits`, the last one's in self.logits."""
         if not 1 <= len(tokens) <= MICRO_BATCH:
             raise ValueError(f"a micro-batch has 1 to {MICRO_BATCH} tokens, not {len(tokens)}")
         self._decoder.forward(tokens, position, self.cache, self._logits if logits else None)

@@ -199,7 +199,7 @@ def test_what_is_told_of_files_has_no_folder(house, monkeypatch):
     application, folder = house
     os.rename(folder / "odd.gguf", folder / "odd.was")
     (folder / "odd.gguf").symlink_to(folder)  # no file: not here
-    assert ask(application, "/api/create", {"model": "x", "from": "odd"}).status == 501
+    assert ask(application, "/api/create", {"model": "x", "from": "odd"}).status == 404
     (folder / "odd.gguf").unlink()
     os.rename(folder / "odd.was", folder / "odd.gguf")
 
