@@ -136,7 +136,7 @@ class MemoryReply:
         self.status, self.body, self.content_type, self.headers = status, body, content_type, dict(headers)
         self.finished = True
 
-    def start(self, status, content_type):
+    def start(self, status, content_type, ping_interval=None):
         assert self.status is None, "answered twice"
         self.status, self.content_type = status, content_type
 
