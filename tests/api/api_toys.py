@@ -137,6 +137,7 @@ class MemoryReply:
         self.finished = True
 
     def start(self, status, content_type, ping_interval=None):
+        self.ping_interval = ping_interval
         assert self.status is None, "answered twice"
         self.status, self.content_type = status, content_type
 

@@ -70,7 +70,7 @@ def call_of(library: Library, request: GenerationRequest, http: Request, format_
 def response_writer(context: ResponseContext, form: ResponseFormat, logprobs: Logprobs, reply: Reply) -> Writer:
     """The response as the request asked for it: buffered or streamed."""
     if context.request.response.stream:
-        return StreamedResponse(form, logprobs, reply)
+        return StreamedResponse(form, logprobs, reply, context.request.response)
     return BufferedResponse(context, form, logprobs, reply)
 
 
@@ -100,6 +100,9 @@ def answer(library: Library, call: Call, reply: Reply, writer_of: WriterOf = res
     resident = library.resident_as(call.reference)
     prepared = None if resident is None else prepare(resident, 0.0)
     try:
+        if prepared is not None:  # a stream's head is sent before its request waits
+            prepared.context.resident.check_unchanged()
+            prepared.writer.accept()
         with library.turn(reply.cancelled):
             began = time.monotonic()
             ready = library.ready(call.reference)
@@ -107,7 +110,11 @@ def answer(library: Library, call: Call, reply: Reply, writer_of: WriterOf = res
                 if prepared is None or ready is not resident:
                     if reply.cancelled():
                         raise Cancelled
+                    accepted = prepared is not None
                     prepared = prepare(ready, time.monotonic() - began)
+                    if not accepted:
+                        ready.check_unchanged()
+                        prepared.writer.accept()
                 return _generate(prepared, reply)
             finally:
                 library.keep(call.keep)
@@ -138,7 +145,12 @@ def _generate(prepared: PreparedGeneration, reply: Reply) -> RequestOutcome:
         writer.begin(prefill)
         tally.text(prefill)
         steps = complete(
-            generation.job, resident.engine, generation.sampler, generation.pieces, cancelled=reply.cancelled
+            generation.job,
+            resident.engine,
+            generation.sampler,
+            generation.pieces,
+            cancelled=reply.cancelled,
+            progress=writer.progress,
         )
         for step in steps:
             last = step

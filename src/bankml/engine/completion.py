@@ -85,6 +85,15 @@ class GenerationStats:
 
 
 @dataclass(frozen=True, slots=True)
+class PromptProgress:
+    """How much of a prompt is computed: its tokens, of them the cached ones, and those that the cache holds now."""
+
+    total: int
+    cached: int
+    processed: int
+
+
+@dataclass(frozen=True, slots=True)
 class TokenReport:
     """What is reported with a token when probabilities are asked for.
 
@@ -130,11 +139,13 @@ def complete(
     pieces: TextPieces,
     *,
     cancelled: Callable[[], bool] = lambda: False,
+    progress: Callable[[PromptProgress], None] = lambda progress: None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Iterator[Step]:
     """Yields the answer token by token; the last Step has `finish`. The caller holds the engine's turn throughout.
 
-    `cancelled` is asked between tokens and between micro-batches; Cancelled is raised when it says yes. Whatever ends
+    `cancelled` is called between tokens and between layers of a prompt's micro-batch; Cancelled is raised when it is
+    true. `progress` is called when computing the prompt begins and after each micro-batch. Whatever ends
     it, the slot afterwards tells truly what the cache holds. Raises ContextExceeded before anything is computed.
     """
     model, slot, vocabulary = engine.model, engine.slot, engine.vocabulary
@@ -144,7 +155,9 @@ def complete(
     started = clock()
     sampler.accept_all(job.prompt)
     cached = slot.begin(job.prompt, job.cache_prompt)
-    _compute_prompt(job.prompt, model, slot, cancelled)
+    progress(PromptProgress(len(job.prompt), cached, cached))
+    for processed in _compute_prompt(job.prompt, model, slot, cancelled):
+        progress(PromptProgress(len(job.prompt), cached, processed))
     count, first = 0, 0.0
     while True:
         token = sampler.sample(model.logits)
@@ -172,13 +185,22 @@ def complete(
         slot.extend([token])
 
 
-def _compute_prompt(prompt: Sequence[int], model: ForwardPass, slot: Slot, cancelled: Callable[[], bool]) -> None:
-    while len(slot) < len(prompt):
+def _compute_prompt(
+    prompt: Sequence[int], model: ForwardPass, slot: Slot, cancelled: Callable[[], bool]
+) -> Iterator[int]:
+    """Yields after each micro-batch how many of the prompt's tokens the cache holds. A cancellation takes effect
+    between two layers; the slot then has the tokens of the micro-batches before."""
+
+    def checkpoint() -> None:
         if cancelled():
             raise Cancelled
+
+    while len(slot) < len(prompt):
+        checkpoint()
         batch = list(prompt[len(slot) : len(slot) + MICRO_BATCH])
-        model.forward(batch, len(slot), logits=len(slot) + len(batch) == len(prompt))
+        model.forward(batch, len(slot), logits=len(slot) + len(batch) == len(prompt), checkpoint=checkpoint)
         slot.extend(batch)
+        yield len(slot)
 
 
 def _finish(end: bool, full: bool, stopped: bool, spent: bool) -> Finish | None:

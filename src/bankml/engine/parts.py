@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -45,8 +45,15 @@ class ForwardPass(Cells, Protocol):
     def logits(self) -> NDArray[np.float32]:
         """float32 `[n_vocab]`, of the last token of the last `forward` that asked for them; overwritten by the next."""
 
-    def forward(self, tokens: Sequence[int], position: int, logits: bool) -> None:
-        """Computes 1 to 512 tokens whose first stands at `position`, into the cache from there on."""
+    def forward(
+        self,
+        tokens: Sequence[int],
+        position: int,
+        logits: bool,
+        checkpoint: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Computes 1 to 512 tokens into the cache's cells from `position` on. `checkpoint` is called between layers and
+        may raise: those cells are undefined then."""
 
     def close(self) -> None:
         """Lets go of the weights and the cache; the model is of no use afterwards, except to tell its `n_ctx`."""

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 
 from bankml import __version__
 from bankml.api.formats.completion import CompletionFormat
-from bankml.api.formats.counts import timings, usage
+from bankml.api.formats.counts import prompt_progress, timings, usage
 from bankml.api.formats.response import Answer, Chunk, Json, Receipt, ResponseContext, StreamRules
+from bankml.engine.completion import PromptProgress
 from bankml.http.exchange import EVENT_STREAM
 from bankml.http.json_out import DONE
 from bankml.receipt.check import RECEIPT_KEY
@@ -65,6 +66,9 @@ class ChatFormat:
             choice["logprobs"] = {"content": chunk.logprobs}
         value = self._chunk([choice])
         return value | {"timings": timings(chunk.stats)} if self._options.timings_per_token else value
+
+    def progress(self, progress: PromptProgress, seconds: float) -> Json:
+        return self._chunk([_choice({}, None)]) | {"prompt_progress": prompt_progress(progress, seconds)}
 
     def final(self, answer: Answer, receipt: Receipt) -> Sequence[Json]:
         last = self._chunk([_choice({}, answer.finish)])

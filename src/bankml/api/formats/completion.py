@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from bankml.api.formats.counts import timings
+from bankml.api.formats.counts import prompt_progress, timings
 from bankml.api.formats.ending import stop_type
 from bankml.api.formats.response import Answer, Chunk, Json, Receipt, ResponseContext, StreamRules
-from bankml.engine.completion import UNLIMITED
+from bankml.engine.completion import UNLIMITED, PromptProgress
 from bankml.http.exchange import EVENT_STREAM
 from bankml.receipt.check import RECEIPT_KEY
 
@@ -36,6 +36,11 @@ class CompletionFormat:
         if chunk.logprobs:
             value["completion_probabilities"] = chunk.logprobs
         return value | ({"timings": timings(chunk.stats)} if self._context.request.response.timings_per_token else {})
+
+    def progress(self, progress: PromptProgress, seconds: float) -> Json:
+        value: Json = {"index": 0, "content": "", "tokens": [], "stop": False, "id_slot": 0}
+        counts = {"tokens_predicted": 0, "tokens_evaluated": progress.total}
+        return value | counts | {"prompt_progress": prompt_progress(progress, seconds)}
 
     def final(self, answer: Answer, receipt: Receipt) -> Sequence[Json]:
         return (self._selected(self.summary(answer, "", [])) | {RECEIPT_KEY: receipt()},)

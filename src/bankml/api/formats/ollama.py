@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from bankml.api.formats.response import Answer, Chunk, Json, Receipt, StreamRules
 from bankml.api.ollama.durations import moment, nanoseconds_of
+from bankml.engine.completion import PromptProgress
 from bankml.http.exchange import NDJSON
 from bankml.receipt.check import RECEIPT_KEY
 
@@ -47,6 +48,10 @@ class OllamaFormat:
         """An object before the last."""
         value = {**self._head("" if chunk.delta is None else chunk.delta.text), "done": False}
         return value | ({"logprobs": chunk.logprobs} if chunk.logprobs else {})
+
+    def progress(self, progress: PromptProgress, seconds: float) -> Json:
+        """Ollama's API has no request for it."""
+        return {**self._head(""), "done": False}
 
     def final(self, answer: Answer, receipt: Receipt) -> Sequence[Json]:
         return (self._final("", answer, receipt),)

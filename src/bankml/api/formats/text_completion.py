@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 from bankml.api.formats.chat import CompletionObject
-from bankml.api.formats.counts import timings, usage
+from bankml.api.formats.counts import prompt_progress, timings, usage
 from bankml.api.formats.response import Answer, Chunk, Json, Receipt, ResponseContext, StreamRules
+from bankml.engine.completion import PromptProgress
 from bankml.http.exchange import EVENT_STREAM
 from bankml.http.json_out import DONE
 from bankml.receipt.check import RECEIPT_KEY
@@ -29,6 +30,10 @@ class TextCompletionFormat:
         at, self._sent = self._sent, self._sent + len(text)
         value = self._object.with_choices([_choice(text, chunk.logprobs, None, at)], KIND)
         return value | {"timings": timings(chunk.stats)} if self._timings else value
+
+    def progress(self, progress: PromptProgress, seconds: float) -> Json:
+        value = self._object.with_choices([_choice("", [], None, self._sent)], KIND)
+        return value | {"prompt_progress": prompt_progress(progress, seconds)}
 
     def final(self, answer: Answer, receipt: Receipt) -> Sequence[Json]:
         return (self._with_counts(_choice("", [], answer.finish), answer, receipt),)

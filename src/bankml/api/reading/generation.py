@@ -73,7 +73,7 @@ FLAGS = (
     "echo",
     "reasoning_control",
 )
-COUNTS = {"sse_ping_interval": -1, "n_keep": -1, "n_discard": 0, "reasoning_budget_tokens": -1}
+COUNTS = {"n_keep": -1, "n_discard": 0, "reasoning_budget_tokens": -1}
 """Known fields that no answer depends on here: booleans, and whole numbers with the least of each. A value of another
 type is an error all the same, as in llama-server."""
 
@@ -162,6 +162,8 @@ def _limits(body: Body) -> dict[str, Any]:
             timings_per_token=fields.boolean(body, "timings_per_token", False),
             verbose=fields.boolean(body, "verbose", False),
             alternatives=0 if _no_alternatives(body) else None,
+            ping_interval=_ping_interval(body),
+            return_progress=fields.boolean(body, "return_progress", False),
         ),
     }
 
@@ -174,6 +176,16 @@ def _response_fields(body: Body) -> tuple[str, ...]:
     if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
         raise fields.refuse("response_fields", f"expected an array of strings, but got {fields.shown(given)}")
     return tuple(given)
+
+
+PING_INTERVAL = 30
+"""Seconds, llama-server's default."""
+
+
+def _ping_interval(body: Body) -> float | None:
+    """`sse_ping_interval` in seconds; -1 sends no pings."""
+    seconds = fields.integer(body, ("sse_ping_interval",), PING_INTERVAL, -1, fields.INT32_MAX)
+    return None if seconds <= 0 else float(seconds)
 
 
 def _no_alternatives(body: Body) -> bool:
