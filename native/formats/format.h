@@ -58,6 +58,13 @@ const WeightFormat *find_weight_format(int id);
 // For a type whose bits depend neither on the matrix nor on the batch.
 inline Choice one_family(std::size_t, std::size_t, std::size_t) { return {0, 0, 0}; }
 
+// For a type that the reference repacks where a matrix has a multiple of eight rows; else one row by itself may have
+// other bits than several.
+template <std::size_t packed, std::size_t lone, std::size_t several>
+Choice repacked_or(std::size_t rows, std::size_t, std::size_t span) {
+    return {rows % 8 == 0 ? packed : span == 1 ? lone : several, 0, 0};
+}
+
 // A product over typed columns as a Product.
 template <class Column, auto function>
 void product_of(const std::uint8_t *w, std::size_t rows, std::size_t k, const void *x, std::size_t n, float *y,
@@ -79,5 +86,10 @@ inline std::uint16_t block_scale(const std::uint8_t *block) {
 // The types of the functions that the instruction sets of one format share.
 using Q8Rows = void(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8Column *columns, std::size_t n,
                     float *y, std::size_t ldy);
+
+using Q8_1Rows = void(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8_1Column *columns, std::size_t n,
+                      float *y, std::size_t ldy);
+using Q8KRows = void(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8KColumn *columns, std::size_t n,
+                     float *y, std::size_t ldy);
 
 }  // namespace bankml

@@ -34,6 +34,11 @@ struct Kernels {
     // quantize_row_q8_0. n values (n % 32 == 0) in blocks of 32: d = max|x| / 127 as f16, q = x * 127 / max|x| to the
     // nearest even, packed with signed saturation (what is not a finite number becomes -128).
     void (*quantize_q8_0)(std::size_t n, const float *x, std::int8_t *q, float *d, std::int32_t *sum);
+    // quantize_row_q8_1: q and d as q8_0's, s = f16(d * sum of q).
+    void (*quantize_q8_1)(std::size_t n, const float *x, std::int8_t *q, float *d, float *s);
+    // quantize_row_q8_K_ref. n % 256 == 0: q = x * -127 / m to the nearest even, m the first value of the largest
+    // magnitude; d is the reciprocal of that factor.
+    void (*quantize_q8_K)(std::size_t n, const float *x, std::int8_t *q, float *d, std::int16_t *sums);
 
     // ggml_compute_forward_rms_norm_f32 with its weight: y = (x * 1/sqrt(mean(x^2) + eps)) * weight; the squares are
     // summed in double, in order.

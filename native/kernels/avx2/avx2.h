@@ -7,6 +7,8 @@ void f32_to_f16(std::size_t n, const float *x, std::uint16_t *y);
 void f16_to_f32(std::size_t n, const std::uint16_t *x, float *y);
 void f16_round_trip(std::size_t n, const float *x, float *y);
 void quantize_q8_0(std::size_t n, const float *x, std::int8_t *q, float *d, std::int32_t *sum);
+void quantize_q8_1(std::size_t n, const float *x, std::int8_t *q, float *d, float *s);
+void quantize_q8_K(std::size_t n, const float *x, std::int8_t *q, float *d, std::int16_t *sums);
 void rms_norm(std::size_t n, const float *x, const float *weight, float eps, float *y);
 void swiglu(std::size_t n, const float *gate, const float *up, float *y);
 void add(std::size_t n, float *x, const float *y);
