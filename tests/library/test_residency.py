@@ -344,7 +344,7 @@ def test_a_file_that_is_gone_is_refused_without_its_path(three):
     assert ask(application, "/v1/models").json["data"] == []
     status = ask(application, "/bankml").json
     assert [(one["name"], one["found"]) for one in status["models"]] == [(names[0], False)]
-    assert status["refused"]["reason"] == f"{names[0]}.gguf is pinned, but the file is not here: refused"
+    assert status["refused"]["reason"] == f"{names[0]}.gguf is pinned, but the file is missing: refused"
 
 
 def test_a_file_replaced_between_two_requests_is_refused(three):
@@ -372,4 +372,4 @@ def test_a_pinned_file_that_is_nowhere(three):
     library = open_library(verify(three / f"{names[0]}.gguf", three / "FORK.json"), 512, 1, shelf)
     shelf.sources["gone"] = replace(shelf.startup.source, name="gone", file="gone.gguf", path=None)
     reply = ask(NativeApplication(library), body=user("Hello", model="gone"))
-    assert (reply.status, reply.error["message"]) == (404, "gone.gguf is pinned, but the file is not here: refused")
+    assert (reply.status, reply.error["message"]) == (404, "gone.gguf is pinned, but the file is missing: refused")

@@ -1,4 +1,4 @@
-"""The PARAMETERs of a derived model by Ollama's names: types, ranges, and the parameters of a request they set."""
+"""The PARAMETERs of a derived model by Ollama's names: types, ranges, and the sampling parameters they set."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ FLOAT32_MAX = 3.4028234663852886e38
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter: `field` is its name in SamplingOverrides, or `max_tokens`; None: it is `num_ctx`."""
+    """One parameter: `field` is its name in SamplingOverrides, or `max_tokens`; None for `num_ctx`."""
 
     type: type[int] | type[float]
     field: str | None
@@ -32,7 +32,7 @@ def _real(field: str, least: float = -FLOAT32_MAX) -> Parameter:
     return Parameter(float, field, least, FLOAT32_MAX)
 
 
-# Ranges are those that the sampler takes; where it moves a value into range, any value may stand here.
+# Ranges are those that the sampler accepts; where it clamps a value, any value is accepted here.
 PARAMETERS = {
     "temperature": _real("temperature"),
     "top_k": _integer("top_k", -INT32_MAX),
@@ -52,7 +52,7 @@ PARAMETERS = {
     "num_ctx": _integer(None, 1),
 }
 MOST_STOPS = 1024
-"""Stop strings of one model, as many as a request may have."""
+"""Stop strings of one model at most, as many as a request may have."""
 
 IGNORED = frozenset(
     {
@@ -88,9 +88,9 @@ def as_sampling(values: Mapping[str, int | float]) -> SamplingOverrides:
 
 
 def checked(name: str, value: object) -> int | float:
-    """`value` as the parameter `name` holds it. Raises RequestError naming the parameter and what it takes.
+    """`value` as the type of the parameter `name`. Raises RequestError with the parameter and its range.
 
-    A whole number passes for an integer however it is written, as in Ollama's JSON.
+    An integral number is accepted for an integer however it is written, as in Ollama's JSON.
     """
     known = PARAMETERS.get(name)
     if known is None:
@@ -105,7 +105,7 @@ def checked(name: str, value: object) -> int | float:
 
 
 def from_text(name: str, text: str) -> int | float:
-    """As `checked`, of a value as a Modelfile spells it: `10` for an integer, `0.7` or `1e-3` for a real number."""
+    """As `checked`, of a value in a Modelfile: `10` for an integer, `0.7` or `1e-3` for a real number."""
     known = PARAMETERS.get(name)
     if known is None:
         raise unknown(name)
@@ -120,21 +120,19 @@ def from_text(name: str, text: str) -> int | float:
 def checked_stop(value: object) -> str:
     """One stop string. Raises RequestError."""
     if not isinstance(value, str) or not value:
-        raise RequestError("the parameter stop is a text that is not empty")
+        raise RequestError("the parameter stop must be a non-empty string")
     return value
 
 
 def checked_stops(values: Sequence[object]) -> tuple[str, ...]:
     """All stop strings of a model. Raises RequestError."""
     if len(values) > MOST_STOPS:
-        raise RequestError(f"the parameter stop is given at most {MOST_STOPS} times, not {len(values)}")
+        raise RequestError(f"the parameter stop occurs {len(values)} times, the limit is {MOST_STOPS}")
     return tuple(checked_stop(one) for one in values)
 
 
 def unknown(name: str) -> RequestError:
-    return RequestError(
-        f"there is no parameter {quoted(name)} that is honoured here: there are {', '.join([*PARAMETERS, 'stop'])}"
-    )
+    return RequestError(f"unsupported parameter {quoted(name)} (supported: {', '.join([*PARAMETERS, 'stop'])})")
 
 
 def _wrong(name: str, known: Parameter, value: object) -> RequestError:
@@ -143,4 +141,4 @@ def _wrong(name: str, known: Parameter, value: object) -> RequestError:
     else:
         takes = "a number above 0" if known.least > 0 else "a number"
     got = quoted(value) if isinstance(value, str) else str(value)[:80]
-    return RequestError(f"the parameter {name} is {takes}, not {got}")
+    return RequestError(f"the parameter {name} must be {takes}, not {got}")

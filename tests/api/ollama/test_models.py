@@ -60,7 +60,7 @@ def test_every_pin_is_listed_with_what_is_known_of_it(house):
     gone = found["gone:latest"]
     assert gone["size"] == 0 and gone["details"]["family"] == "" and len(gone["digest"]) == 64
     assert gone["bankml"] == {
-        "native": False, "reason": "gone.gguf is pinned, but the file is not here", "file": "gone.gguf", "found": False,
+        "native": False, "reason": "gone.gguf is pinned, but the file is missing", "file": "gone.gguf", "found": False,
     }  # fmt: skip
     odd = found["odd:latest"]["bankml"]
     assert odd["found"] and not odd["native"] and "tokenizer.ggml.pre is 'gpt-2'" in odd["reason"]
@@ -124,7 +124,7 @@ def test_only_the_resident_model_is_running_and_expires(house):
 def test_what_is_not_played_or_not_here_is_refused_and_costs_nobody_the_resident_model(house):
     application, _ = house
     assert ask(application, "/api/chat", {"model": TINY}).status == 200
-    for name, code, why in (("odd", 501, "tokenizer.ggml.pre"), ("gone", 404, "is pinned, but the file is not here")):
+    for name, code, why in (("odd", 501, "tokenizer.ggml.pre"), ("gone", 404, "is pinned, but the file is missing")):
         reply = ask(application, "/api/chat", {"model": name, "messages": [{"role": "user", "content": "x"}]})
         assert reply.status == code and why in reply.json["error"]
         assert [model["name"] for model in get(house, "/api/ps")["models"]] == [TINY + ":latest"]
@@ -172,12 +172,12 @@ def test_what_cannot_be_made_is_a_refusal_without_a_path(house):
     (folder / "damaged.FORK.json").write_text("{")
     (folder / "linked.FORK.json").symlink_to(folder / "none")
     for path, method, body, status, why in (
-        ("/api/create", "POST", {"model": "dd", "from": "tiny"}, 422, "dd.MODEL.json is not a plain file"),
-        ("/api/delete", "DELETE", {"model": "dd"}, 422, "dd.MODEL.json is not a plain file"),
+        ("/api/create", "POST", {"model": "dd", "from": "tiny"}, 422, "dd.MODEL.json is not a regular file"),
+        ("/api/delete", "DELETE", {"model": "dd"}, 422, "dd.MODEL.json is not a regular file"),
         ("/api/show", "POST", {"model": "dd"}, 422, "cannot read dd.MODEL.json: not a regular file"),
         ("/api/create", "POST", {"model": "out", "from": "tiny"}, 422, "out.MODEL.json is a symbolic link: refused"),
         ("/api/copy", "POST", {"source": "tiny", "destination": "out"}, 422, "out.MODEL.json is a symbolic link"),
-        ("/api/create", "POST", {"model": "x", "from": "gone"}, 404, "gone.gguf is pinned, but the file is not here"),
+        ("/api/create", "POST", {"model": "x", "from": "gone"}, 404, "gone.gguf is pinned, but the file is missing"),
         ("/api/create", "POST", {"model": "x", "from": "odd"}, 501, "odd.gguf: tokenizer.ggml.pre is 'gpt-2'"),
         ("/api/show", "POST", {"model": "nix"}, 404, "passed over: damaged.FORK.json: cannot read damaged.FORK.json: "),
         ("/v1/chat/completions", "POST", {"model": "nix", "messages": [{"role": "user", "content": "x"}]}, 404,
