@@ -136,8 +136,8 @@ class MemoryReply:
         self.status, self.body, self.content_type, self.headers = status, body, content_type, dict(headers)
         self.finished = True
 
-    def start(self, status, content_type, ping_interval=None):
-        self.ping_interval = ping_interval
+    def start(self, status, content_type, ping_interval=None, headers=()):
+        self.ping_interval, self.headers = ping_interval, dict(headers)
         assert self.status is None, "answered twice"
         self.status, self.content_type = status, content_type
 

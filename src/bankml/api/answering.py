@@ -70,7 +70,7 @@ def call_of(library: Library, request: GenerationRequest, http: Request, format_
 def response_writer(context: ResponseContext, form: ResponseFormat, logprobs: Logprobs, reply: Reply) -> Writer:
     """The response as the request asked for it: buffered or streamed."""
     if context.request.response.stream:
-        return StreamedResponse(form, logprobs, reply, context.request.response)
+        return StreamedResponse(context, form, logprobs, reply)
     return BufferedResponse(context, form, logprobs, reply)
 
 

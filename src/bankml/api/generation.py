@@ -11,6 +11,7 @@ from bankml.engine.parts import TextPieces, TokenSampler
 from bankml.errors import RequestError
 from bankml.grammar.constraint import completion_constraint
 from bankml.grammar.content import JsonAnswer
+from bankml.grammar.json_schema.not_enforced import not_enforced
 from bankml.library.request import GenerationRequest, RawPrompt
 from bankml.library.resident import Resident, Tokens
 from bankml.text.answer import AnswerParser, PlainAnswer
@@ -22,7 +23,7 @@ from bankml.text.template import ChatTemplate
 class Generation:
     """What is generated and how. `prefill` is the beginning of the answer that the request continues, `grammar` the
     GBNF that constrains a raw prompt's continuation ("" for none). `left_out` counts the messages that the context had
-    no room for."""
+    no room for, `not_enforced` are the paths of the schema's keywords that the grammar does not hold."""
 
     job: Job
     sampler: TokenSampler
@@ -31,6 +32,7 @@ class Generation:
     prefill: str = ""
     grammar: str = ""
     left_out: int = 0
+    not_enforced: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,8 @@ def _chat(
         sampler = resident.with_grammar(sampler, constraint)
         if constraint.shape is not None:
             parser = JsonAnswer(constraint.shape, constraint.opening, request.response.stream)
-    return Generation(job, sampler, pieces, parser, prompt.prefill, left_out=left_out)
+    dropped = not_enforced(spec.schema) if spec.schema is not None and not spec.strict else ()
+    return Generation(job, sampler, pieces, parser, prompt.prefill, left_out=left_out, not_enforced=dropped)
 
 
 def _completion(request: GenerationRequest, prompt: RawPrompt, resident: Resident) -> Generation:
@@ -84,7 +87,9 @@ def _completion(request: GenerationRequest, prompt: RawPrompt, resident: Residen
     if constraint is not None:
         sampler = resident.with_grammar(sampler, constraint)
     pieces = resident.text_stream(request.stop or ())
-    return Generation(job, sampler, pieces, grammar="" if constraint is None else constraint.grammar)
+    grammar = "" if constraint is None else constraint.grammar
+    dropped = () if request.constraint.schema is None else not_enforced(request.constraint.schema)
+    return Generation(job, sampler, pieces, grammar=grammar, not_enforced=dropped)
 
 
 def _job(request: GenerationRequest, tokens: Sequence[int]) -> Job:

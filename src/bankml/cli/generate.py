@@ -121,7 +121,7 @@ class Terminal:
         if status == 200:
             self.write(body + b"\n")
 
-    def start(self, status: int, content_type: str, ping_interval: float | None = None) -> None:
+    def start(self, status: int, content_type: str, ping_interval: float | None = None, headers: Headers = ()) -> None:
         """A stream to a terminal has no head."""
 
     def write(self, data: bytes) -> bool:

@@ -13,10 +13,12 @@ ANY_OBJECT = {"type": "object"}
 
 @dataclass(frozen=True)
 class ConstraintSpec:
-    """What a request asks for: a JSON `schema` (None: none) or a `grammar` in GBNF ("" none), never both."""
+    """What a request asks for: a JSON `schema` (None: none) or a `grammar` in GBNF ("" none), never both.
+    `strict`: every keyword of the schema is enforced or refused, as with OpenAI's field of that name."""
 
     schema: object = None
     grammar: str = ""
+    strict: bool = False
 
     def __bool__(self) -> bool:
         return self.schema is not None or bool(self.grammar)
@@ -47,7 +49,7 @@ def chat_constraint(
     if spec.schema is None:
         return Constraint(spec.grammar)
     shape = answer_shape(source, marks, generation_prompt)
-    return Constraint(template_grammar(shape, spec.schema), opening, shape, of_schema=True)
+    return Constraint(template_grammar(shape, spec.schema, spec.strict), opening, shape, of_schema=True)
 
 
 def completion_constraint(spec: ConstraintSpec) -> Constraint:

@@ -11,6 +11,7 @@ from bankml.errors import RequestError
 from bankml.grammar.json_schema import Converter, RuleSet, SchemaBudget, SchemaConversionError, SchemaError
 from bankml.grammar.json_schema.reader import read_schema
 from bankml.grammar.json_schema.rules import literal
+from bankml.grammar.json_schema.strict import strict_rule
 from bankml.grammar.until import until
 from bankml.text.reasoning import ReasoningMarks
 
@@ -90,8 +91,11 @@ def answer_shape(source: str, marks: ReasoningMarks, generation_prompt: str) -> 
     return AnswerShape(opening, marks.start, marks.end) if has_thoughts else AnswerShape(opening)
 
 
-def template_grammar(shape: AnswerShape, schema: object) -> str:
-    """The grammar, in GBNF, of an answer of this shape with a value that `schema` allows. Raises RequestError."""
+def template_grammar(shape: AnswerShape, schema: object, strict: bool = False) -> str:
+    """The grammar, in GBNF, of an answer of this shape with a value that `schema` allows; `strict`: every keyword of
+    the schema is enforced. Raises RequestError."""
+    if strict:
+        return _strict_grammar(shape, schema)
     try:
         budget = SchemaBudget()
         rules = RuleSet(budget)
@@ -103,6 +107,16 @@ def template_grammar(shape: AnswerShape, schema: object) -> str:
         return converter.text()
     except (SchemaError, SchemaConversionError) as error:
         raise RequestError(f"{FAILED}{error}") from None
+
+
+def _strict_grammar(shape: AnswerShape, schema: object) -> str:
+    try:
+        rules = RuleSet(SchemaBudget())
+        rules.add(ANSWER, strict_rule(schema, rules, SCHEMA))
+        rules.add("root", _root(shape, rules))
+        return rules.text()
+    except SchemaError as error:
+        raise RequestError(str(error)) from None
 
 
 def _root(shape: AnswerShape, rules: RuleSet) -> str:

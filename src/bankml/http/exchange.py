@@ -71,7 +71,7 @@ class Reply(Protocol):
     def whole(self, status: int, body: bytes, content_type: str = JSON, headers: Headers = ()) -> None:
         """The whole answer at once, as `BufferedResponse` has it."""
 
-    def start(self, status: int, content_type: str, ping_interval: float | None = None) -> None:
+    def start(self, status: int, content_type: str, ping_interval: float | None = None, headers: Headers = ()) -> None:
         """Sends the head of a streamed response; from here on the status can no longer change.
 
         With `ping_interval` (seconds) a stream of server-sent events gets a comment (`: ping`) whenever it was silent

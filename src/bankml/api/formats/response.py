@@ -17,15 +17,13 @@ from bankml.api.formats.logprobs import Logprobs, without_stop_word
 from bankml.api.generation import Generation
 from bankml.engine.completion import Finish, GenerationStats, PromptProgress, Step, TokenReport
 from bankml.errors import Cancelled
-from bankml.http.exchange import NDJSON, Reply
+from bankml.http.exchange import NDJSON, Headers, Reply
 from bankml.http.json_out import json_bytes, ndjson_line, sse_event
-from bankml.library.request import GenerationRequest, ResponseOptions
+from bankml.library.request import GenerationRequest
 from bankml.library.resident import Resident
 from bankml.text.answer import Content, Delta, content_of
 
 Json = dict[str, Any]
-
-DEFAULT_OPTIONS = ResponseOptions()
 
 Receipt = Callable[[], Mapping[str, object]]
 """Makes the receipt of a response whose text has all been written."""
@@ -162,7 +160,9 @@ class BufferedResponse:
         entries = without_stop_word(self._entries, stop_word_tokens(last, generation.pieces, tokens))
         logprobs = self._logprobs.array(entries)
         answer = _answer("".join(self._content), self._tokens, logprobs, last)
-        self._reply.whole(200, json_bytes(self._format.buffered(answer, receipt)))
+        dropped = generation.not_enforced
+        value = self._format.buffered(answer, receipt) | _dropped_keywords(dropped)
+        self._reply.whole(200, json_bytes(value), headers=_warning(dropped))
 
 
 class StreamedResponse:
@@ -171,13 +171,12 @@ class StreamedResponse:
     The beginning of a continued answer comes with the first content.
     """
 
-    def __init__(
-        self, form: ResponseFormat, logprobs: Logprobs, reply: Reply, options: ResponseOptions = DEFAULT_OPTIONS
-    ) -> None:
+    def __init__(self, context: ResponseContext, form: ResponseFormat, logprobs: Logprobs, reply: Reply) -> None:
         self._format = form
         self._logprobs = logprobs
         self._reply = reply
-        self._options = options
+        self._options = context.request.response
+        self._dropped = context.generation.not_enforced
         self._began = 0.0  # when computing the prompt began, time.monotonic()
         self._started = False
         self._prefill = ""
@@ -186,7 +185,7 @@ class StreamedResponse:
         self._unsent: list[int] = []
 
     def accept(self) -> None:
-        self._reply.start(200, self._format.content_type, self._options.ping_interval)
+        self._reply.start(200, self._format.content_type, self._options.ping_interval, _warning(self._dropped))
 
     def progress(self, progress: PromptProgress) -> None:
         if self._options.return_progress:
@@ -229,7 +228,8 @@ class StreamedResponse:
 
     def end(self, last: Step, receipt: Receipt) -> None:
         answer = _answer("".join(self._content), self._tokens, [], last)
-        for value in self._format.final(answer, receipt):
+        *before, last_value = self._format.final(answer, receipt)
+        for value in (*before, last_value | _dropped_keywords(self._dropped)):
             self._send(value)
         if self._format.terminator and not self._reply.write(self._format.terminator):
             raise Cancelled
@@ -239,6 +239,15 @@ class StreamedResponse:
         data = ndjson_line(value) if self._format.content_type == NDJSON else sse_event(value)
         if not self._reply.write(data):
             raise Cancelled
+
+
+def _dropped_keywords(paths: Sequence[str]) -> Json:
+    """What the response says of schema keywords that its grammar does not hold."""
+    return {"bankml_not_enforced": list(paths)} if paths else {}
+
+
+def _warning(paths: Sequence[str]) -> Headers:
+    return (("Warning", f'299 bankml "{len(paths)} keywords of the JSON schema are not enforced"'),) if paths else ()
 
 
 def _answer(content: str, tokens: list[int], logprobs: list[Json], last: Step) -> Answer:

@@ -91,6 +91,21 @@ class RuleSet:
         self._added.append(key)
         return key
 
+    def reserve(self, name: str) -> str:
+        """A name that no rule has, made of `name`, for a rule that refers to itself: `define` gives its text."""
+        wanted = NOT_IN_A_NAME.sub("-", name)
+        key, number = wanted, 0
+        while key in self._rules or key in RESERVED:
+            self.budget.step()
+            key, number = f"{wanted}{number}", number + 1
+        self._rules[key] = ""
+        return key
+
+    def define(self, key: str, rule: str) -> None:
+        """The text of a reserved rule."""
+        self.budget.text(len(key) + len(rule))
+        self._rules[key] = rule
+
     def add_fixed(self, name: str, fixed: str | None = None) -> str:
         """The name of the fixed rule `fixed` (the same as `name`, where it is not told), with all the rules it
         needs."""
