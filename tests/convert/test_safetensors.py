@@ -55,7 +55,7 @@ def test_padding_after_the_header(tmp_path):
 
 
 HOSTILE = {
-    "announce a header": [
+    "give a header": [
         b"",
         b"\0" * 7,
         b"\0" * 8,

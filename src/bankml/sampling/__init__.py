@@ -1,2 +1,1 @@
 """Which token comes next: sampling parameters, the sampler chain, and the probabilities it reports."""
-
