@@ -94,7 +94,7 @@ def test_from_a_folder(run, forks, saved, tmp_path):
     shutil.copytree(saved, tmp_path / saved.name)
     file = "Tiny.Model-v2-F16.gguf"
     code, out, err = run("pirate", f'FROM "./{saved.name}"\nSYSTEM Arr.')
-    assert (code, out) == (0, f"pirate is made of tiny.model-v2-f16: {forks / 'pirate.MODEL.json'}\n")
+    assert (code, out) == (0, f"pirate is derived from tiny.model-v2-f16: {forks / 'pirate.MODEL.json'}\n")
     assert err.splitlines()[0] == f"converting {tmp_path / saved.name} to F16: {forks / file}"
     assert err.splitlines()[1].startswith(f"pinned {file} sha256 ")
     record = json.loads((forks / f"{file}.FORK.json").read_text())
@@ -107,7 +107,7 @@ def test_from_a_folder(run, forks, saved, tmp_path):
     reference = Registry(str(forks)).resolve("pirate")
     assert reference.layer.system == "Arr." and reference.source.name == "tiny.model-v2-f16"
     resident = load(verify(reference.source.path, reference.source.fork), 256)
-    assert resident.template == tiny.TEMPLATE
+    assert resident.template.source == tiny.TEMPLATE
     resident.engine.close()
     # Again, it is there already; nothing is written over.
     before = (forks / f"{file}.FORK.json").read_bytes()

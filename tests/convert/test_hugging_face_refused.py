@@ -33,13 +33,13 @@ REFUSED = [
         "config.json",
         "rope_scaling",
         {"rope_type": "yarn", "type": "linear"},
-        "of the type 'yarn' and of the type 'linear'",
+        "has two types, 'yarn' and 'linear'",
     ),
     (
         "config.json",
         "rope_scaling",
         {"rope_type": "llama3", "low_freq_factor": 1.0},
-        "is of the type 'llama3': only yarn",
+        "has the unsupported type 'llama3'",
     ),
     ("config.json", "is_causal", False, "is_causal is false, which is unsupported"),
     ("config.json", "num_local_experts", 8, "num_local_experts is 8, which is unsupported"),
@@ -111,8 +111,8 @@ MODEL = [
     ("ignore_merges", True, "ignore_merges is true"),
     ("end_of_word_suffix", "</w>", "end_of_word_suffix is '</w>'"),
     ("vocab", [], "vocab is a list"),
-    ("vocab", {"a": 0, "b": 0}, "gives the number 0 twice"),
-    ("vocab", {"a": -1}, "gives 'a' the number -1"),
+    ("vocab", {"a": 0, "b": 0}, "gives the id 0 twice"),
+    ("vocab", {"a": -1}, "gives 'a' the id -1"),
     ("merges", "a b", "merges is 'a b', not a list"),
     ("merges", [["a"]], r"merges\[0\] is neither"),
     ("merges", ["ab"], "tokenizer.ggml.merges has an entry without two sides at 0"),
@@ -130,8 +130,8 @@ def test_bpe_models_that_are_refused(folder, tmp_path, key, value, says):
 WEIGHTS = {
     "is missing from": lambda it: it.pop("model.layers.1.mlp.up_proj.weight"),
     r"tensor 'model\.extra' is not part of the": lambda it: it.update({"model.extra": np.zeros(3, np.float32)}),
-    r"has shape \[256\], not \[128\]": lambda it: it.update({"model.norm.weight": np.zeros(256, np.float32)}),
-    "is F64; F32, F16, BF16 are read": lambda it: it.update({"model.norm.weight": np.zeros(128, np.float64)}),
+    r"has shape \[256\], expected \[128\]": lambda it: it.update({"model.norm.weight": np.zeros(256, np.float32)}),
+    "unsupported type F64 \(supported: F32, F16, BF16\)": lambda it: it.update({"model.norm.weight": np.zeros(128, np.float64)}),
     "has a weight that is not finite": lambda it: it["model.norm.weight"].__setitem__(0, np.nan),
     "magnitude 1e\\+06, too large for f16": lambda it: it.update(
         {"model.layers.0.mlp.up_proj.weight": np.full((256, 128), 1e6, np.float32)}
