@@ -113,7 +113,7 @@ class ToyPieces:
         return self.stop_word is not None
 
     @property
-    def whole(self):
+    def at_boundary(self):
         return not self._partial
 
     def push(self, data):
@@ -138,4 +138,4 @@ class ToyPieces:
 
     def finish(self):
         self.released, text = self._held.encode(), self._held
-        return text + ("" if self._chat or self.whole else "\ufffd")
+        return text + ("" if self._chat or self.at_boundary else "\ufffd")

@@ -155,7 +155,7 @@ def test_thinking_before_a_value_is_played():
     "source", ["<|channel|>", "<tool_call> <function= <parameter=", "[SYSTEM_PROMPT][TOOL_CALLS][ARGS]"]
 )
 def test_templates_with_answers_of_another_shape_are_refused(source):
-    with pytest.raises(RequestError, match="not supported with this model's chat template"):
+    with pytest.raises(RequestError, match="unsupported with this model's chat template"):
         answer_shape(source, ReasoningMarks(), "")
 
 

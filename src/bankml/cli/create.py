@@ -26,7 +26,7 @@ def create(arguments: Namespace) -> int:
     )
     made = make(arguments.name, modelfile, places, note, progress_bar)
     if isinstance(made, Derived):
-        say(f"{made.name} is made of {made.base.name}: {made.path}")
+        say(f"{made.name} is derived from {made.base.name}: {made.path}")
     else:
         say(f"{made.name} is ready: {made.path}")
     return 0

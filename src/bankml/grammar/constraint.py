@@ -1,4 +1,4 @@
-"""What the answer to a request is constrained to: a grammar, or the values of a JSON schema."""
+"""The constraint of a request's answer: a grammar, or the values of a JSON schema."""
 
 from dataclasses import dataclass
 
@@ -8,12 +8,12 @@ from bankml.grammar.template_grammar import AnswerShape, answer_shape, template_
 from bankml.text.reasoning import ReasoningMarks
 
 ANY_OBJECT = {"type": "object"}
-"""What an empty schema means."""
+"""The meaning of an empty schema."""
 
 
 @dataclass(frozen=True)
 class ConstraintSpec:
-    """What a request asks for: a JSON `schema` (None: none) or a `grammar` in GBNF ("" none), never both.
+    """What a request specifies: a JSON `schema` (None: none) or a `grammar` in GBNF ("" none), never both.
     `strict`: every keyword of the schema is enforced or refused, as with OpenAI's field of that name."""
 
     schema: object = None
@@ -26,9 +26,9 @@ class ConstraintSpec:
 
 @dataclass(frozen=True)
 class Constraint:
-    """The grammar of an answer, in GBNF; `of_schema`: it was made of a schema rather than sent.
+    """The grammar of an answer, in GBNF; `of_schema`: it was converted from a schema.
 
-    It takes `opening`, the end of the prompt, before the first token is drawn. `shape` tells where in the answer its
+    It accepts `opening`, the end of the prompt, before the first token is sampled. `shape` says where in the answer its
     content is; None: all of it is content.
     """
 
@@ -41,7 +41,7 @@ class Constraint:
 def chat_constraint(
     spec: ConstraintSpec, source: str, marks: ReasoningMarks, generation_prompt: str, opening: str
 ) -> Constraint:
-    """The constraint of a chat's answer behind the template of this `source`, which writes `marks` around a thought.
+    """The constraint of a chat's answer with the template of this `source`, which writes `marks` around reasoning.
 
     `generation_prompt` and `opening` are as in text.template.RenderedPrompt. Raises RequestError, in llama-server's
     words where it has some.
@@ -61,7 +61,7 @@ def completion_constraint(spec: ConstraintSpec) -> Constraint:
 
 
 def schema_grammar(schema: object) -> str:
-    """The grammar of the field `json_schema` alone, without what a chat template puts around a value."""
+    """The grammar of the field `json_schema`, without what a chat template writes around a value."""
     try:
         return json_schema_to_grammar(schema)
     except RequestError as error:

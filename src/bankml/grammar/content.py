@@ -1,9 +1,9 @@
-"""The content of a JSON answer: the value alone, piece by piece as the answer is generated.
+"""The content of a JSON answer: only the value, piece by piece as the answer is generated.
 
-llama-server b11192 parses the whole answer again after every token; here each character is read once, and the content
-is the same. Two things differ, on purpose: an answer that stops being JSON (a pattern can let a quote into a string)
-ends its content there, where b11192 ends the request with an error; and the content of an answer cut before its value
-began is all of its text, a thought included.
+llama-server b11192 parses the entire answer again after every token; here each character is read once, and the content
+is the same, with two intended differences: an answer that stops being JSON (a pattern can allow a quote in a string)
+ends its content there, where b11192 ends the request with an error; and the content of an answer that ended before its
+value began is all of its text, including reasoning.
 """
 
 from collections.abc import Sequence
@@ -16,12 +16,12 @@ from bankml.text.answer import Content, Delta
 class JsonAnswer:
     """The parser of an answer that is constrained to a JSON value: its content is the value.
 
-    An answer that ends before its value began has all of its text for content, unless it is streamed: then it has none,
+    An answer that ends before its value began has all of its text as content, unless it is streamed: then it has none,
     as in llama-server.
     """
 
     def __init__(self, shape: AnswerShape, opening: str, streamed: bool) -> None:
-        """`opening`: the end of the prompt, which the answer's grammar took before the first token."""
+        """`opening`: the end of the prompt, which the answer's grammar accepted before the first token."""
         self._value = ContentStream(shape, opening)
         self._unread: list[str] | None = None if streamed else []
 
@@ -41,14 +41,14 @@ class ContentStream:
     """`push` the answer's text as it is generated. `begun`: the value has begun."""
 
     def __init__(self, shape: AnswerShape, generation_prompt: str) -> None:
-        """`generation_prompt`: the end of the prompt that the answer's grammar begins with."""
+        """`generation_prompt`: the end of the prompt, with which the answer's grammar begins."""
         self._shape = shape
         self._head: str | None = generation_prompt
         self._value = JsonValue()
         self.begun = False
 
     def push(self, text: str) -> str:
-        """What `text` adds to the value."""
+        """The part of the value that `text` completes."""
         if self._head is not None:
             self._head += text
             at = self._value_at(self._head)
@@ -64,7 +64,7 @@ class ContentStream:
         return self._value.outcome is Outcome.BROKEN
 
     def _value_at(self, head: str) -> int | None:
-        """Where in `head` the value begins; None: not yet."""
+        """The index in `head` where the value begins; None: not yet known."""
         opening = self._shape.opening or ""
         if not head.startswith(opening):
             return None
@@ -81,7 +81,7 @@ class ContentStream:
         return None if FENCE.startswith(rest) else at
 
     def _behind_thought(self, head: str, at: int) -> int | None:
-        """Where the thought that begins at `at` ends; `at` itself, if none begins there."""
+        """The end of the reasoning that begins at `at`; `at` itself if none begins there."""
         start, end = self._shape.thought_start.strip(WHITE_SPACE), self._shape.thought_end.strip(WHITE_SPACE)
         if not head.startswith(start, at):
             begins = start.startswith(head[at:]) and at < len(head)

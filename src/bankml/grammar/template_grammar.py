@@ -1,8 +1,8 @@
-"""The grammar of a JSON answer behind a model's chat template, and where in the answer its value stands.
+"""The grammar of a JSON answer with a model's chat template, and where in the answer its value is.
 
-llama-server b11192 makes a parser of the template and a grammar of the parser: what the template writes when an
-answer is asked for, a thought between the template's marks where it has them, then the value, alone or in a ```json
-fence. What the template writes is in the prompt already; the grammar takes it before the first token is drawn.
+llama-server b11192 makes a parser of the template and a grammar of the parser: the generation prompt, reasoning
+between the template's marks if it has them, then the value, alone or in a ```json fence. The generation prompt is
+already part of the prompt; the grammar accepts it before the first token is sampled.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ FENCE, FENCE_END = "```json", "```"
 WHITE_SPACE = " \t\n\v\f\r"
 
 FAILED = "Unable to generate parser for this template. Automatic parser generation failed: "
-"""What b11192 puts before the reason, whatever the reason is."""
+"""b11192's prefix of every reason."""
 
 JSON_RULES = {
     "json-array": '"[" space ("]" | json-value (space "," space json-value)* space "]")',
@@ -32,7 +32,7 @@ JSON_RULES = {
     "json-string": r'"\"" ( [^"\\] | "\\" ( ["\\/ bfnrt] | "u" [0-9a-fA-F]{4} ) )* "\""',
     "json-value": "json-object | json-array | json-string | json-number | json-bool | json-null",
 }
-"""Rules that nothing names: they come with the parser that the schema is put into."""
+"""Unreferenced rules: they come with the parser that the schema is inserted into."""
 
 ANSWER, SCHEMA = "response-format", "response-format-schema"
 
@@ -71,9 +71,9 @@ OWN_PARSERS = (
 
 @dataclass(frozen=True)
 class AnswerShape:
-    """What stands around a value: `opening` (None where the template writes nothing to ask for an answer), then white
-    space, then a thought up to `thought_end` where that is not "" (it begins with `thought_start`, which may be ""),
-    then the value or the fence."""
+    """What surrounds a value: `opening` (None if the template has no generation prompt), then white space, then
+    reasoning up to `thought_end` unless that is "" (it begins with `thought_start`, which may be ""), then the value
+    or the fence."""
 
     opening: str | None
     thought_start: str = ""
@@ -81,10 +81,10 @@ class AnswerShape:
 
 
 def answer_shape(source: str, marks: ReasoningMarks, generation_prompt: str) -> AnswerShape:
-    """`generation_prompt`: what the template of this `source` writes to ask for an answer; `marks` what it writes
-    around a thought. Raises RequestError for a template whose answers have another shape in b11192."""
+    """`generation_prompt`: that of the template of this `source`; `marks`: what it writes around reasoning. Raises
+    RequestError for a template whose answers have another shape in b11192."""
     if any(one.is_of(source) for one in OWN_PARSERS):
-        raise RequestError("answers held to JSON are not supported with this model's chat template")
+        raise RequestError("JSON-constrained answers are unsupported with this model's chat template")
     start = marks.start.strip(WHITE_SPACE)
     opening = (generation_prompt.partition(start)[0] if start else generation_prompt) if generation_prompt else None
     has_thoughts = bool(marks.end.strip(WHITE_SPACE))
@@ -131,14 +131,14 @@ def _root(shape: AnswerShape, rules: RuleSet) -> str:
 def _thought(shape: AnswerShape, rules: RuleSet) -> str:
     end = shape.thought_end.strip(WHITE_SPACE)
     spaces = len(shape.thought_end) - len(end)
-    # b11192 numbers the pieces of its parser; the mark's white space comes before the thought.
+    # b11192 numbers the pieces of its parser; the mark's white space comes before the reasoning.
     thought = until(end, f"until-{4 + 3 * spaces}", rules)
     start = [_mark(shape.thought_start)] if shape.thought_start else []
     return f"({' '.join([*start, thought, _mark(shape.thought_end)])})?"
 
 
 def _mark(mark: str) -> str:
-    """A mark whose white space, before and behind, may be left out."""
+    """A mark whose surrounding white space is optional."""
     inner = mark.strip(WHITE_SPACE)
     before, _, behind = mark.partition(inner)
     left_out = [[f"{literal(space)}?" for space in spaces] for spaces in (before, behind)]

@@ -79,14 +79,14 @@ class Registry:
             if self._startup is None:
                 raise NotFound("no model is named, and there is no startup model")
             return self._startup_reference(self._startup, pins)
-        asked = checked_name(name)
-        file = self._names(pins).get(asked)
+        requested = checked_name(name)
+        file = self._names(pins).get(requested)
         if file is not None and file in pins:
             source = self._located(pins[file])
             return Reference(source.name, source)
         if file is not None and self._startup is not None:
             return self._startup_reference(self._startup, pins)
-        bare = asked.removesuffix(LATEST)
+        bare = requested.removesuffix(LATEST)
         if self.folder is not None and DERIVED_NAME.fullmatch(bare):
             path = manifest_path(self.folder, bare)
             if os.path.lexists(path):

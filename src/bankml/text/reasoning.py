@@ -17,12 +17,12 @@ _SPACE = rf"[{_WHITE_SPACE}]*"
 _MARKER = r"(?:<[^>]*>|\[[^\]]*\])"
 
 Render = Callable[[Sequence[Mapping[str, Any]], bool, bool, Sequence[Mapping[str, Any]]], str | None]
-"""Renders (messages, add_generation_prompt, enable_thinking, tools); None where the template cannot."""
+"""Renders (messages, add_generation_prompt, enable_thinking, tools); None if the template fails."""
 
 
 @dataclass(frozen=True)
 class ReasoningMarks:
-    """`start` and `end`, white space included; "" for a mark there is none of."""
+    """`start` and `end`, white space included; "" for a missing mark."""
 
     start: str = ""
     end: str = ""
@@ -40,7 +40,7 @@ def reasoning_marks(source: str, render: Render, tool_calls: bool) -> ReasoningM
 
 
 def _put_right(source: str, marks: ReasoningMarks) -> ReasoningMarks:
-    """What the reference knows better than its comparison: templates that write marks their models do not."""
+    """Corrections of the reference: templates that write marks their models do not use."""
     if "Write your thoughts between <think></think> and write your response between <response></response>" in source:
         return ReasoningMarks("<think>", "</think>")
     if all(text in source for text in ("<SPECIAL_10>", "<SPECIAL_11>", "<SPECIAL_12>", "<TOOL_RESPONSE>")):
@@ -62,7 +62,7 @@ def _around_a_thought(render: Render) -> tuple[ReasoningMarks, bool]:
 
 
 def _wrapped(text: str) -> ReasoningMarks | None:
-    """What `({_MARKER}{_SPACE}){_THOUGHT}({_SPACE}{_MARKER}{_SPACE})` finds first, without a search for every bracket
+    """The first match of `({_MARKER}{_SPACE}){_THOUGHT}({_SPACE}{_MARKER}{_SPACE})`, without a search for every bracket
     that is never closed."""
     found: dict[int, ReasoningMarks] = {}
     for thought in re.finditer(f"{_THOUGHT}({_SPACE}{_MARKER}{_SPACE})", text):
@@ -73,7 +73,7 @@ def _wrapped(text: str) -> ReasoningMarks | None:
 
 
 def _marker_before(text: str, at: int) -> int:
-    """Where the marker begins that ends, white space left out, at `at`: -1 where there is none."""
+    """The start of the marker that ends, ignoring white space, at `at`: -1 if there is none."""
     last = at - 1
     while last >= 0 and text[last] in _WHITE_SPACE:
         last -= 1
@@ -138,7 +138,7 @@ def _tools() -> list[dict[str, Any]]:
 
 
 def common_prefix_size(left: str, right: str) -> int:
-    """How many characters both begin with."""
+    """Length of the common prefix in characters."""
     size, most, step = 0, min(len(left), len(right)), 1 << 16
     while step:
         while size + step <= most and left[size : size + step] == right[size : size + step]:
@@ -152,8 +152,7 @@ def _trim(text: str) -> str:
 
 
 def _segments(text: str) -> list[str]:
-    """`text` cut into markers (<…> and […]) and what is between them; after a marker that is not closed, nothing is
-    cut."""
+    """`text` cut into markers (<…> and […]) and the text between them; after an unclosed marker nothing is cut."""
     segments, border, closing = [], 0, ""
     for at, character in enumerate(text):
         if not closing and character in "<[":
@@ -175,10 +174,10 @@ def _is_marker(segment: str) -> bool:
 
 
 def _difference(left: str, right: str) -> tuple[str, str]:
-    """What only `left` and only `right` have between what both begin with and what both end with.
+    """What differs between `left` and `right`: each without their common prefix and common suffix.
 
-    Segments are compared from both ends at once, as the reference does, which decides where a segment belongs that both
-    ends could claim; only then single characters are.
+    Segments are compared from both ends at once, as in the reference, which decides about a segment that belongs to
+    both prefix and suffix; then single characters are.
     """
     a, b = _segments(left), _segments(right)
     if not a or not b:

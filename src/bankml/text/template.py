@@ -1,4 +1,4 @@
-"""A model's chat template: messages to the prompt that `llama-server --jinja --reasoning off` (b11192) would make of
+"""A model's chat template: messages to the prompt that `llama-server --jinja --reasoning off` (b11192) makes of
 them."""
 
 import functools
@@ -16,7 +16,7 @@ from bankml.text.jinja.values import Value, from_json
 from bankml.text.messages import Conversation, adapted, content_text, is_empty, with_fitting_content
 from bankml.text.reasoning import ReasoningMarks, common_prefix_size, reasoning_marks
 
-# A rendering may take what a long conversation takes, and a second at most: steps cost about a microsecond each.
+# Enough for a long conversation, and about a second at most: a step costs about a microsecond.
 _STEPS, _STEPS_A_VALUE = 200_000, 200
 _BYTES, _BYTES_A_BYTE = 48 << 20, 16
 _LONGEST_PROBE = 64 << 10
@@ -24,12 +24,12 @@ _LONGEST_PROBE = 64 << 10
 
 @dataclass(frozen=True)
 class RenderedPrompt:
-    """`text` is what the model continues. `prefill` is the beginning of the answer where the conversation's last
-    message is continued: `text` ends with it, and the answer's text starts with it.
+    """`text` is what the model continues. `prefill` is the beginning of the answer if the conversation's last message
+    is continued: `text` ends with it, and the answer's text starts with it.
 
     `generation_prompt` is what the template appends to ask for an answer, and `opening` the end of the prompt that the
-    answer's grammar takes before the first token: the generation prompt, or the beginning of the continued answer.
-    Both are "" unless the prompt was rendered for a grammar or continues a message.
+    answer's grammar accepts before the first token: the generation prompt, or the prefill. Both are "" unless the
+    prompt was rendered for a grammar or continues a message.
     """
 
     text: str
@@ -39,17 +39,17 @@ class RenderedPrompt:
 
 
 class ChatTemplate:
-    """A compiled template. Safe to use from several threads."""
+    """A compiled template. Thread-safe."""
 
     def __init__(self, source: str, bos_token: str = "", eos_token: str = "") -> None:
-        """Raises Refused for a source that does not parse, is too long, or uses what chat templates do not have."""
+        """Raises Refused for a source that does not parse, is too long, or uses unsupported statements."""
         self.source = source
         self._tree = read(source)
         self._tokens = {"bos_token": bos_token, "eos_token": eos_token}
 
     @functools.cached_property
     def capabilities(self) -> Capabilities:
-        """What kinds of message the template was written for, found by rendering probes at the first use."""
+        """Which kinds of message the template supports, found by rendering probes at the first use."""
         return capabilities(self._tree)
 
     @functools.cached_property
@@ -60,30 +60,29 @@ class ChatTemplate:
     def prompt(
         self, conversation: Conversation, now: float | None = None, *, for_grammar: bool = False
     ) -> RenderedPrompt:
-        """The prompt of `conversation`; `now` is the time the template sees, in seconds since the epoch.
+        """The prompt of `conversation`; `now` is the template's current time, in seconds since the epoch.
 
-        A conversation whose last message is continued is rendered without it, and the beginning of the answer follows.
-        The template is rendered once, and once more where the generation prompt is needed by itself: for an answer
-        that continues a message, and with `for_grammar`. Raises RequestError where the template rejects the messages,
-        or would take too long or write too much.
+        A conversation whose last message is continued is rendered without it, and the prefill follows. The template is
+        rendered once, and once more if the generation prompt is needed by itself: for a continued answer, and with
+        `for_grammar`. Raises RequestError if the template rejects the messages, or exceeds its budget.
         """
         now = time.time() if now is None else now
         continued = bool(conversation.continues)
-        asks = conversation.add_generation_prompt and not continued
-        text = self._shown(conversation, asks, now)
+        add_generation_prompt = conversation.add_generation_prompt and not continued
+        text = self._shown(conversation, add_generation_prompt, now)
         continued = continued and not is_empty(conversation.messages[-1])
         if not (continued or for_grammar):
             return RenderedPrompt(text)
-        other = self._shown(conversation, not asks, now)
-        without, asking = (other, text) if asks else (text, other)
-        generation_prompt = asking[common_prefix_size(without, asking) :]
+        other = self._shown(conversation, not add_generation_prompt, now)
+        without, with_prompt = (other, text) if add_generation_prompt else (text, other)
+        generation_prompt = with_prompt[common_prefix_size(without, with_prompt) :]
         if not continued:
             return RenderedPrompt(text, "", generation_prompt, generation_prompt)
         opening, prefill = self._continued(conversation, generation_prompt)
         return RenderedPrompt(text + opening + prefill, prefill, generation_prompt, opening + prefill)
 
     def _continued(self, conversation: Conversation, opening: str) -> tuple[str, str]:
-        """What precedes the continued message's text, and that text. `opening`: the generation prompt."""
+        """The text before the prefill, and the prefill. `opening`: the generation prompt."""
         last = conversation.messages[-1]
         prefill = content_text(last)
         if self.reasoning.start:
@@ -96,7 +95,7 @@ class ChatTemplate:
         return opening, prefill
 
     def _shown(self, conversation: Conversation, add_generation_prompt: bool, now: float) -> str:
-        """The messages that the template shows: all but one that is continued."""
+        """The messages rendered without the one that is continued."""
         messages = conversation.messages[:-1] if conversation.continues else conversation.messages
         variables: dict[str, Any] = {"enable_thinking": conversation.enable_thinking}
         if conversation.tools:
@@ -115,7 +114,7 @@ class ChatTemplate:
         variables: Mapping[str, Any] | None = None,
         now: float | None = None,
     ) -> str:
-        """`messages` just as they are, with `variables` (JSON values, by name) beside them. Raises RequestError."""
+        """`messages` rendered unchanged, with `variables` (JSON values, by name). Raises RequestError."""
         now = time.time() if now is None else now
         local = time.localtime(now)
         named = {"datetime": time.strftime("%b %d %Y", local), "date_string": time.strftime("%d %b %Y", local)}
@@ -159,7 +158,7 @@ class ChatTemplate:
 
 
 def _apply_options(scope: dict[str, Value]) -> None:
-    """Templates know two options by several names."""
+    """Two options are known to templates by several names."""
     keep, effort = scope.get("preserve_reasoning"), scope.get("reasoning_effort")
     if isinstance(keep, bool):
         scope["preserve_thinking"] = keep
@@ -175,7 +174,7 @@ def _budget_of(given: Value) -> RenderBudget:
 
 
 def _size(value: Value) -> tuple[int, int]:
-    """How many values there are in `value`, and how many bytes of text."""
+    """The number of values in `value`, and their bytes of text."""
     n_values, n_bytes, pending = 0, 0, [value]
     while pending:
         item = pending.pop()
