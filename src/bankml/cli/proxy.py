@@ -49,7 +49,7 @@ def check_options(arguments: Namespace) -> None:
         given = getattr(arguments, option)
         if given is not None and given is not False and mode not in users:
             name = "--" + option.replace("_", "-")
-            raise UsageError(f"{name} has no effect with {mode}: it is an option of {' and '.join(users)}")
+            raise UsageError(f"{name} has no effect with {mode}: it is for {' and '.join(users)}")
 
 
 def run_in_front(
