@@ -8,6 +8,7 @@
     │   └── ModelChanged        exit 2   503  unavailable_error          the file is not the one that was verified
     ├── Truncated               exit 3   503  unavailable_error          the header needs more bytes than there are
     ├── EngineFailed            exit 1   502  bad_gateway_error          llama-server ended, or its response is bad
+    │   └── EngineTimeout       exit 1   504  gateway_timeout_error      llama-server sent nothing for too long
     └── RequestError                     400  invalid_request_error      the client's mistake
         ├── ContextExceeded              400  exceed_context_size_error  the prompt does not fit
         ├── HostForbidden                403  permission_error           Host is not loopback
@@ -90,6 +91,11 @@ class Truncated(BankmlError):
 class EngineFailed(BankmlError):
     status = 502
     kind = "bad_gateway_error"
+
+
+class EngineTimeout(EngineFailed):
+    status = 504
+    kind = "gateway_timeout_error"
 
 
 class RequestError(BankmlError):

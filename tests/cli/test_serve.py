@@ -195,6 +195,7 @@ OPTIONS = {  # a value that can be given, and the modes in which it has an effec
     "--spec-ngram": (None, ("--spawn",)),
     "--engine-log": ("log", ("--spawn",)),
     "--engine-mmap": (None, ("--spawn",)),
+    "--upstream-timeout": ("60", ("--spawn", "--upstream alone")),
 }
 
 

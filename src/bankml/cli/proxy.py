@@ -33,6 +33,7 @@ USED_BY = {
     "spec_ngram": ("--spawn",),
     "engine_log": ("--spawn",),
     "engine_mmap": ("--spawn",),
+    "upstream_timeout": ("--spawn", "--upstream alone"),
 }
 
 
@@ -65,7 +66,8 @@ def run_in_front(
     from bankml.upstream.rehash import FileRehash
     from bankml.upstream.verifier import EngineVerifier, require_same_file
 
-    upstream = Upstream((LISTENING_HOSTS[engine[0]], engine[1]), Limits())
+    limits = Limits() if arguments.upstream_timeout is None else Limits(engine_silence=arguments.upstream_timeout)
+    upstream = Upstream((LISTENING_HOSTS[engine[0]], engine[1]), limits)
     checked = threading.Event()  # before, the end of a spawned engine is raised as an error
     with ExitStack() as stack:
         stack.callback(upstream.close)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 EXAMPLE = '{"messages":[{"role":"user","content":"Say hello."}],"max_tokens":32}'
 
+MAX_TIMEOUT = 1_000_000  # seconds
+
 Address = tuple[str, int]
 
 
@@ -136,6 +138,8 @@ def _checked(arguments: Namespace) -> tuple[Address, Address]:
     _in_range("--ctx", arguments.ctx, MAX_CONTEXT)
     if arguments.threads is not None:
         _in_range("--threads", arguments.threads, MAX_THREADS)
+    if getattr(arguments, "upstream_timeout", None) is not None:
+        _in_range("--upstream-timeout", arguments.upstream_timeout, MAX_TIMEOUT)
     listen = parse_address("--listen", arguments.listen)
     engine = parse_address("--upstream", arguments.upstream or UPSTREAM)
     if arguments.slot_dir is not None and not os.path.isdir(arguments.slot_dir):

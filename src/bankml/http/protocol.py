@@ -244,6 +244,8 @@ class ClientProtocol(asyncio.Protocol):
             return
         if self._lost or reply.cancelled():
             relay.end()
+        elif relay.expired:
+            relay.expire()
         elif self._write_paused:
             relay.pause()
         else:

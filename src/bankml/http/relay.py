@@ -7,8 +7,11 @@ less, about 0.05 ms. The worker waits meanwhile.
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable
 from typing import Protocol
+
+from bankml.errors import EngineTimeout
 
 
 class RelaySource(Protocol):
@@ -30,8 +33,11 @@ class RelaySource(Protocol):
 class Relay:
     """Forwards one source. All methods but `wait` are called by the loop."""
 
-    def __init__(self, source: RelaySource) -> None:
+    def __init__(self, source: RelaySource, silence: float | None = None) -> None:
+        """`silence`: seconds after which a source that gives nothing, while it is read from, has failed."""
         self._source = source
+        self._silence = silence
+        self._since = time.monotonic()  # of the last byte, or since it is read from
         self._over = threading.Event()
         self._error: BaseException | None = None
         self._fileno = source.fileno()
@@ -56,6 +62,7 @@ class Relay:
     def resume(self, loop: asyncio.AbstractEventLoop, readable: Callable[[], None]) -> None:
         """From now on `readable` is called whenever there is something to `pull`."""
         if self._watched is None and not self.over:
+            self._since = time.monotonic()
             loop.add_reader(self._fileno, readable)
             self._watched = loop
 
@@ -66,6 +73,7 @@ class Relay:
 
     def pull(self) -> bytes:
         """The bytes to send now; call `sent` afterwards."""
+        self._since = time.monotonic()
         return self._guarded(self._source.pull) or b""
 
     def sent(self) -> None:
@@ -82,6 +90,18 @@ class Relay:
             self._error = error
             self.end()
             return None
+
+    @property
+    def expired(self) -> bool:
+        """Whether the source was silent for too long. Time in which the client was not ready to read does not count."""
+        if self._silence is None or self._watched is None:
+            return False
+        return time.monotonic() - self._since > self._silence
+
+    def expire(self) -> None:
+        """Ends the relay with EngineTimeout."""
+        self._error = EngineTimeout(f"llama-server sent nothing for {self._silence:g} s")
+        self.end()
 
     def end(self) -> None:
         """Stops reading from the source."""

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bankml.errors import Cancelled, EngineFailed
+from bankml.errors import Cancelled, EngineFailed, EngineTimeout
 from bankml.http.limits import Limits
 from bankml.upstream.engine_answer import AnswerReader, EngineHead, broken
 
@@ -30,16 +30,22 @@ class ConnectionLost(EngineFailed):
 
 @dataclass(frozen=True)
 class Patience:
-    """How long a worker waits: until `cancelled()` (Cancelled is raised) or `until` (EngineFailed)."""
+    """How long a worker waits: until `cancelled()` (raises Cancelled), or until the time `until`, or for `silence`
+    seconds without a byte of the engine (raises EngineTimeout)."""
 
     cancelled: Callable[[], bool]
     until: float | None = None
+    silence: float | None = None
 
-    def check(self) -> None:
+    def check(self, since: float) -> None:
+        """`since` is when the last byte was received or sent (time.monotonic)."""
+        now = time.monotonic()
         if self.cancelled():
             raise Cancelled
-        if self.until is not None and time.monotonic() > self.until:
-            raise EngineFailed("llama-server did not answer in time")
+        if self.until is not None and now > self.until:
+            raise EngineTimeout("llama-server did not respond in time")
+        if self.silence is not None and now - since > self.silence:
+            raise EngineTimeout(f"llama-server sent nothing for {self.silence:g} s")
 
 
 @dataclass(frozen=True)
@@ -96,12 +102,13 @@ class EngineConnection:
         return EngineAnswer(self, reader, reader.head, first, patience, self._limits)
 
     def _send(self, data: bytes, patience: Patience) -> None:
-        rest = memoryview(data)
+        rest, since = memoryview(data), time.monotonic()
         while rest:
             try:
                 rest = rest[self._socket.send(rest) :]
+                since = time.monotonic()
             except BlockingIOError:
-                patience.check()
+                patience.check(since)
             except OSError:
                 return  # it may have responded before it closed; if not, reading fails
 
@@ -110,6 +117,7 @@ class EngineConnection:
 
         Raises EngineFailed, ConnectionLost, Cancelled.
         """
+        since = time.monotonic()
         while True:
             try:
                 data = self._socket.recv(_READ, 0 if patience else socket.MSG_DONTWAIT)
@@ -117,7 +125,7 @@ class EngineConnection:
             except BlockingIOError:
                 if patience is None:
                     return b""
-                patience.check()
+                patience.check(since)
             except OSError:  # reset
                 if reader.begun:
                     raise broken("the connection was reset within it") from None

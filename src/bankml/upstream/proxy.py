@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from bankml.errors import Cancelled, EngineFailed, MethodNotAllowed, NotFound
-from bankml.http.exchange import EVENT_STREAM, JSON, Reply, Request, RequestOutcome
+from bankml.http.exchange import EVENT_STREAM, JSON, TEXT, Reply, Request, RequestOutcome
 from bankml.http.json_out import json_bytes, rehashed
 from bankml.http.relay import Relay
 from bankml.http.reply import WireReply
@@ -129,7 +129,12 @@ class Proxy:
 
     def _chat(self, request: Request, reply: Outgoing) -> RequestOutcome:
         checked = self._verifier.connection(reply.cancelled)
-        answer = checked.connection.send("POST", _target(request), request.body, Patience(reply.cancelled))
+        answer = checked.connection.send(
+            "POST",
+            _target(request),
+            request.body,
+            Patience(reply.cancelled, silence=self._verifier.upstream.limits.engine_silence),
+        )
         try:
             return self._chat_answer(request, checked, answer, reply)
         finally:
@@ -149,7 +154,7 @@ class Proxy:
         elif answer.head.media_type == "application/json":
             body = answer.read_all()
             self._verifier.check_file()
-            reply.whole(200, with_receipt(body, transcript), answer.head.content_type)
+            reply.whole(200, with_receipt(body, transcript), JSON)
             failed = False
         else:
             raise EngineFailed("llama-server's response is neither JSON nor an event stream")
@@ -165,7 +170,7 @@ class Proxy:
         if events:
             _write(reply, events)
         if not answer.complete:
-            reply.relay(Relay(_Events(answer, stream)))
+            reply.relay(Relay(_Events(answer, stream), self._verifier.upstream.limits.engine_silence))
         self._verifier.check_file()
         _write(reply, stream.end())
         reply.finish()
@@ -177,11 +182,12 @@ def _target(request: Request) -> str:
 
 
 def _pass_on(answer: EngineResponse, reply: Reply) -> RequestOutcome:
-    """Forwards a response of the engine unchanged. It sends no status but 200 and errors."""
+    """Forwards a response of the engine; it sends no status but 200 and errors. What a browser could display or run is
+    sent as plain text: every response has `X-Content-Type-Options: nosniff`."""
     code = answer.head.status
     if code != 200 and not 400 <= code <= 599:
         raise EngineFailed(f"llama-server responded with status {code}")
-    reply.whole(code, answer.body, answer.head.content_type or JSON)
+    reply.whole(code, answer.body, JSON if answer.head.media_type in ("", "application/json") else TEXT)
     return RequestOutcome(code, note="" if code == 200 else "the engine's error")
 
 

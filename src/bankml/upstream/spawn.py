@@ -15,6 +15,7 @@ import os
 import shutil
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import threading
@@ -23,7 +24,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import IO
 
-from bankml.errors import EngineFailed, UsageError
+from bankml.errors import EngineFailed, FileProblem, UsageError
 from bankml.files import problem
 from bankml.upstream.client import SocketName
 
@@ -156,12 +157,7 @@ def _start(spawning: SpawnOptions, stack: contextlib.ExitStack) -> "subprocess.P
         raise UsageError(f"--spawn {spawning.program}: no such executable program")
     output: int | IO[bytes] = subprocess.PIPE
     if spawning.log is not None:
-        try:
-            # readable by its owner only: at a high verbosity llama-server logs users' text
-            log = os.open(spawning.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            raise problem("write", spawning.log, error) from error
-        output = stack.enter_context(os.fdopen(log, "wb"))
+        output = stack.enter_context(_open_log(spawning.log))
     environment = {name: value for name, value in os.environ.items() if not name.startswith(_ENGINE_VARIABLES)}
     try:
         return subprocess.Popen(
@@ -177,6 +173,22 @@ def _start(spawning: SpawnOptions, stack: contextlib.ExitStack) -> "subprocess.P
         )
     except (OSError, subprocess.SubprocessError) as error:
         raise UsageError(f"--spawn {spawning.program} cannot be started: {error}") from None
+
+
+def _open_log(path: str) -> IO[bytes]:
+    """The log file, created if missing. Never waits for a FIFO's reader. Raises FileProblem."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK
+    try:
+        # readable by its owner only: at a high verbosity llama-server logs users' text
+        descriptor = os.open(path, flags, 0o600)
+    except OSError as error:
+        raise problem("write", path, error) from error
+    kind = os.fstat(descriptor).st_mode
+    if not (stat.S_ISREG(kind) or stat.S_ISCHR(kind)):
+        os.close(descriptor)
+        raise FileProblem(f"cannot write {path}: not a regular file or a device", path)
+    os.set_blocking(descriptor, True)
+    return os.fdopen(descriptor, "wb")
 
 
 def _die_with_parent() -> Callable[[], None] | None:
