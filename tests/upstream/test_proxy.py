@@ -221,6 +221,8 @@ def test_a_kept_connection_the_engine_closed_meanwhile(house):
             assert it.chat()[0] == 200
     with house() as it:
         assert it.chat()[0] == 200
+        while not it.upstream._kept:  # the worker returns it after the response was sent
+            time.sleep(0.01)
         kept = it.upstream._kept[-1][1]
         kept._socket.shutdown(socket.SHUT_RDWR)
         assert it.chat()[0] == 200

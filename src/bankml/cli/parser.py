@@ -257,6 +257,12 @@ def _serve_commands(command: Command) -> None:
     _models(serve, "with --native: ")
     serve.add_argument("--engine-log", metavar="FILE", help="with --spawn: append llama-server's output to FILE")
     serve.add_argument(
+        "--upstream-timeout",
+        type=int,
+        metavar="SECONDS",
+        help="in front of llama-server: give up on a generation after this time without a byte of it (3600)",
+    )
+    serve.add_argument(
         "--engine-mmap",
         action="store_true",
         help="with --spawn: llama-server maps the model's file instead of reading it into memory; a later store to the"

@@ -97,7 +97,7 @@ class WireReply:
             self._relay = relay
         self._look()
         while not relay.wait(_CANCEL_POLL):
-            if self.cancelled():
+            if self.cancelled() or relay.expired:
                 self._look()  # the loop ends the relay, which it may be reading from right now
         self._relay = None
         return not self.cancelled()

@@ -1,6 +1,6 @@
-"""What a receipt is, and how it is made while an answer is being written.
+"""Receipts, and how one is built while a response is generated.
 
-A receipt lets a client check that the text it shows is the text this server computed from the verified file, for the
+A receipt lets a client check that the text it has is the text this server computed from the verified file for the
 request it sent. It is not signed: it proves integrity between a client and its own server, not to a third party.
 """
 
@@ -19,7 +19,7 @@ def sha256_hex(data: bytes) -> str:
 
 @dataclass(frozen=True)
 class Provenance:
-    """Where an answer's tokens come from: the engine's name, the model file's sha256, and what the guard said of it."""
+    """The origin of tokens: the engine's name, the model file's sha256, and the guard's verdict."""
 
     engine: str
     model_sha256: str
@@ -36,32 +36,32 @@ class LayerIdentity:
 
 
 class LogprobsHash:
-    """The sha256 of an array of probabilities as it is written: its entries, joined by ", ", inside [ ]."""
+    """The sha256 of the serialized array of probabilities: its entries, joined by ", ", inside [ ]."""
 
     def __init__(self) -> None:
         self._hash = hashlib.sha256()
         self._empty = True
 
     def add(self, entries: bytes) -> None:
-        """One entry, or several with what joins them."""
+        """One entry, or several with their separators."""
         self._hash.update(b"[" if self._empty else b", ")
         self._hash.update(entries)
         self._empty = False
 
     def hexdigest(self) -> str | None:
-        """None when there were no entries: then no array is written."""
+        """None when there were no entries: then there is no array."""
         if self._empty:
             return None
-        whole = self._hash.copy()
-        whole.update(b"]")
-        return whole.hexdigest()
+        complete = self._hash.copy()
+        complete.update(b"]")
+        return complete.hexdigest()
 
 
 class Tally:
-    """Gathers what one receipt says: text as it is released, the time of the first token, and the counts at the end.
+    """Accumulates one receipt: text as it is sent, the time of the first token, and the counts at the end.
 
-    `request_body` is the body exactly as it was received. `arrived` is the `time.monotonic()` of the request's first
-    byte; both times of the receipt count from it. The text is hashed as it comes and not kept.
+    `request_body` is the body exactly as received. `arrived` is the `time.monotonic()` of the request's first
+    byte; both times of the receipt count from it. The text is hashed incrementally and not kept.
     """
 
     def __init__(
@@ -80,16 +80,16 @@ class Tally:
         self._logprobs = LogprobsHash()
 
     def token(self) -> None:
-        """A token was computed; the first one ends the time to the first token, whether or not it released text."""
+        """A token was computed. The first one ends the time to the first token, whether or not it produced text."""
         if self._first_token is None:
             self._first_token = self._clock()
 
     def text(self, text: str) -> None:
-        """A part of the answer, exactly as it is sent."""
+        """A part of the response's text, exactly as it is sent."""
         self._text.update(text.encode("utf-8"))
 
     def logprobs(self, entry: bytes) -> None:
-        """An entry of the tokens' probabilities, the JSON exactly as it is sent."""
+        """An entry of the tokens' probabilities: the JSON exactly as it is sent."""
         self._logprobs.add(entry)
 
     @property
@@ -108,10 +108,10 @@ class Tally:
     def receipt(
         self, prompt_tokens: int | None, completion_tokens: int | None, seed: int | None = None
     ) -> dict[str, object]:
-        """The receipt, in its fixed field order. Call it when the last of the text has been given to `text`.
+        """The receipt, in its fixed field order. Call it after the last `text`.
 
-        A count is None where whoever computed the answer did not say it; `logprobs_sha256` is there when the answer
-        carries such entries.
+        A count is None where the engine did not report it; `logprobs_sha256` is present when the response has
+        probabilities.
         """
         logprobs = self._logprobs.hexdigest()
         return {
