@@ -1,0 +1,19 @@
+#include <cstring>
+
+#include "activations/activation.h"
+
+namespace bankml {
+namespace {
+
+std::size_t column_bytes(std::size_t k) { return k * sizeof(float); }
+std::size_t buffer_floats(std::size_t k, std::size_t n) { return n * k; }
+
+void convert(std::size_t k, std::size_t, std::size_t i, const float *x, float *buffer) {
+    std::memcpy(buffer + i * k, x, k * sizeof(float));
+}
+
+}  // namespace
+
+constinit const ActivationFormat f32_activations = {"f32", 1, column_bytes, buffer_floats, convert};
+
+}  // namespace bankml
