@@ -14,16 +14,7 @@ struct Element {
     static __m256 load(const std::uint8_t *p) { return _mm256_loadu_ps(reinterpret_cast<const float *>(p)); }
 };
 
-float dot(const std::uint8_t *w, std::size_t k, const float *x) {
-    const std::size_t whole = k & ~std::size_t{31};
-    float sum = sum_neighbours(dot_lanes<Element>(w, whole, x));
-    for (std::size_t i = whole; i < k; ++i) {
-        float value;
-        std::memcpy(&value, w + i * sizeof value, sizeof value);
-        sum = std::fma(value, x[i], sum);
-    }
-    return sum;
-}
+float dot(const std::uint8_t *w, std::size_t k, const float *x) { return sum_neighbours(dot_lanes<Element>(w, k, x)); }
 
 }  // namespace
 
