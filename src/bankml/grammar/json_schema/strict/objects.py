@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any, NoReturn, Protocol
 
 from bankml.grammar.json_schema.objects import OTHERS, key_and_value, object_rule, other_keys
-
-if TYPE_CHECKING:
-    from bankml.grammar.json_schema.strict.converter import StrictConverter
+from bankml.grammar.json_schema.rules import RuleSet
 
 Schema = dict[str, Any]
 
 
-def object_text(converter: StrictConverter, given: Schema, path: str, name: str) -> str:
+class SchemaVisitor(Protocol):
+    """The converter, as far as objects need it."""
+
+    rules: RuleSet
+
+    def visit(self, schema: object, path: str, name: str) -> str: ...
+
+    def pattern(self, pattern: object, path: str) -> str: ...
+
+    def count(self, given: Schema, key: str, path: str) -> int | None: ...
+
+    def refuse(self, path: str, keyword: str, why: str = ...) -> NoReturn: ...
+
+
+def object_text(converter: SchemaVisitor, given: Schema, path: str, name: str) -> str:
     """The text of the rule for an object. Raises SchemaError."""
     rules = converter.rules
     properties, required, additional = _parts(converter, given, path)
@@ -39,7 +51,7 @@ def object_text(converter: StrictConverter, given: Schema, path: str, name: str)
     return object_rule([one for one in properties if one in required], optional, pairs, name, rules)
 
 
-def _parts(converter: StrictConverter, given: Schema, path: str) -> tuple[dict[str, object], set[str], object]:
+def _parts(converter: SchemaVisitor, given: Schema, path: str) -> tuple[dict[str, object], set[str], object]:
     """The properties, with those that are required but not described; the required names; and what other properties
     must be (False: there are none). A schema with properties needs no others, so that none are allowed then."""
     properties = given.get("properties", {})
@@ -61,7 +73,7 @@ def _parts(converter: StrictConverter, given: Schema, path: str) -> tuple[dict[s
 
 
 def _others(
-    converter: StrictConverter,
+    converter: SchemaVisitor,
     given: Schema,
     patterns: dict[str, object],
     additional: object,
@@ -81,7 +93,7 @@ def _others(
     return f"({' | '.join(texts)})" if texts else ""
 
 
-def _key(converter: StrictConverter, given: Schema, named: list[str], path: str, name: str) -> str:
+def _key(converter: SchemaVisitor, given: Schema, named: list[str], path: str, name: str) -> str:
     rules, names = converter.rules, given.get("propertyNames")
     if names is not None:
         if named or not isinstance(names, dict) or not names.keys() <= {"pattern", "type"} or "pattern" not in names:
@@ -90,7 +102,7 @@ def _key(converter: StrictConverter, given: Schema, named: list[str], path: str,
     return rules.add(f"{name}-k", other_keys(named, rules.add_fixed("char"))) if named else rules.add_fixed("string")
 
 
-def _check_counts(converter: StrictConverter, given: Schema, path: str, least: int, most: int | None) -> None:
+def _check_counts(converter: SchemaVisitor, given: Schema, path: str, least: int, most: int | None) -> None:
     """Limits of the number of properties are enforced where every object of the other keywords is within them."""
     low, high = converter.count(given, "minProperties", path), converter.count(given, "maxProperties", path)
     if low is not None and low > least:
