@@ -191,6 +191,36 @@ def test_signals_while_the_engine_loads(spawn, number):
     assert gateway.end(number) != 0 and gone(pid)
 
 
+WRAPPERS = {
+    "script": '#!/bin/sh\n./llama-server "$@"\nexit $?\n',
+    "script of a script": '#!/bin/sh\nsh -c \'./llama-server "$@"; exit $?\' sh "$@"\nexit $?\n',
+    "ignores SIGTERM": '#!/bin/sh\ntrap "" TERM\n./llama-server "$@"\nexit $?\n',
+}
+
+
+@pytest.mark.parametrize("mode", ["", "stubborn"])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+def test_an_engine_behind_a_wrapper_ends_too(spawn, folder, wrapper, number, mode):
+    (folder / "wrapper").write_text(WRAPPERS[wrapper])
+    (folder / "wrapper").chmod(0o755)
+    gateway = spawn("--spawn", "./wrapper", mode=mode)
+    gateway.until("listening: ")
+    pid = gateway.started()["pid"]
+    begun = time.monotonic()
+    assert gateway.end(number) == (-number if number == signal.SIGKILL else 0)
+    assert gone(pid) and time.monotonic() - begun < 8
+    guards = subprocess.run(["pgrep", "-f", "bankml-guard .*"], capture_output=True, text=True, check=False).stdout
+    assert all(gone(int(guard)) for guard in guards.split() if _parent(int(guard)) in (1, gateway.process.pid))
+
+
+def _parent(pid: int) -> int | None:
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return None
+
+
 def test_an_engine_that_takes_no_sigterm_is_killed_in_time(spawn):
     gateway = spawn(mode="stubborn")
     gateway.until("listening: ")

@@ -5,10 +5,11 @@ sentences, never raised.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from bankml.receipt.messages import ChatMessages
 from bankml.receipt.raw import raw_value
 from bankml.receipt.receipt import LogprobsHash, sha256_hex
 
@@ -77,6 +78,7 @@ def check(request_body: bytes, answer: bytes) -> Checked:
         for problem in (
             _differs("response_sha256", receipt, "the answer's text", text.encode("utf-8", "surrogatepass")),
             _differs("request_sha256", receipt, "the request's body", request_body),
+            *_messages_differ(receipt, objects),
             _logprobs_differ(receipt, sources),
             *_counts_differ(receipt, objects),
             _mixed(objects),
@@ -110,6 +112,37 @@ def _logprobs_differ(receipt: Mapping[str, object], sources: Iterable[str]) -> s
     if is_really is None:
         return f"logprobs_sha256 is {said}, but the answer has no probabilities"
     return f"logprobs_sha256 is {said}, but the sha256 of the answer's probabilities is {is_really}"
+
+
+def _messages_differ(receipt: Mapping[str, object], objects: Sequence[Mapping[str, object]]) -> Iterable[str]:
+    """Problems with what a chat's message has besides its text, and with why it ended."""
+    messages, said = ChatMessages(), receipt.get("message_sha256")
+    try:
+        for found in objects:
+            messages.add(found)
+        is_really = messages.sha256()
+    except ValueError as error:
+        yield f"the answer's message cannot be checked: {error}"
+        return
+    if said != is_really and is_really is None:
+        yield f"message_sha256 is {said}, but the answer's message is plain text"
+    elif said != is_really:
+        yield f"message_sha256 is {said}, but the sha256 of the answer's message is {is_really}"
+    if any(_more_than_text(found.get("message")) for found in objects if "done" in found):
+        yield "the answer's message has members besides its text, which the receipt does not cover"
+    reason = messages.finish_reason or next(
+        (found["done_reason"] for found in reversed(objects) if "done" in found and "done_reason" in found), None
+    )
+    ended = receipt.get("finish_reason", reason)
+    if reason != ended:
+        yield f"the answer's finish_reason is {json.dumps(reason)[:80]}, but the receipt's is {json.dumps(ended)[:80]}"
+
+
+def _more_than_text(message: object) -> bool:
+    """Whether a message of `/api/chat` has anything but its role and its text."""
+    return isinstance(message, dict) and any(
+        value not in (None, "", []) for name, value in message.items() if name not in ("role", "content")
+    )
 
 
 def _counts_differ(receipt: Mapping[str, object], objects: Iterable[Mapping[str, object]]) -> Iterable[str]:

@@ -78,6 +78,13 @@ class Tally:
         self._first_token: float | None = None
         self._text = hashlib.sha256()
         self._logprobs = LogprobsHash()
+        self._message: str | None = None
+        self._finish_reason: str | None = None
+
+    def message(self, sha256: str | None, finish_reason: str | None) -> None:
+        """The complete message: the hash of its canonical form (messages.ChatMessages), None where it is plain text,
+        and why it ended."""
+        self._message, self._finish_reason = sha256, finish_reason
 
     def token(self) -> None:
         """A token was computed. The first one ends the time to the first token, whether or not it produced text."""
@@ -111,7 +118,7 @@ class Tally:
         """The receipt, in its fixed field order. Call it after the last `text`.
 
         A count is None where the engine did not report it; `logprobs_sha256` is present when the response has
-        probabilities.
+        probabilities, `message_sha256` when its message is more than text, `finish_reason` when `message` gave one.
         """
         logprobs = self._logprobs.hexdigest()
         return {
@@ -125,7 +132,9 @@ class Tally:
             "wall_ms": self._since_arrival(self._clock()),
             "response_sha256": self.response_sha256,
             "request_sha256": self._request_sha256,
+            **({} if self._message is None else {"message_sha256": self._message}),
             **({} if logprobs is None else {"logprobs_sha256": logprobs}),
+            **({} if self._finish_reason is None else {"finish_reason": self._finish_reason}),
             "signed": False,
             **({} if self._provenance.layer is None else {"layer": asdict(self._provenance.layer)}),
             **({} if seed is None else {"seed": seed}),

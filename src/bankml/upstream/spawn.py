@@ -5,8 +5,8 @@ On Linux the child asks the kernel, before it executes llama-server, to be kille
 which lives as long as the process. A parent that died before the prctl is noticed by its process id.
 
 The child has a process group of its own, so that a terminal's Ctrl-C reaches bankML alone and responses can be
-completed. Its output goes to a log file if one is named; otherwise its last lines are kept for the message about an
-unexpected end.
+completed. A wrapper script's own children are in that group too, and end with it (process_group). The output goes to a
+log file if one is named; otherwise its last lines are kept for the message about an unexpected end.
 """
 
 import contextlib
@@ -19,6 +19,7 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from typing import IO
 from bankml.errors import EngineFailed, FileProblem, UsageError
 from bankml.files import problem
 from bankml.upstream.client import SocketName
+from bankml.upstream.process_group import ProcessGroup
 
 READY_WITHIN = 900.0
 """Seconds for a spawned engine to load its model."""
@@ -71,8 +73,9 @@ class SpawnOptions:
 class Child:
     """The running child. `ended` is called, in another thread, with a message when it ends without `stop`."""
 
-    def __init__(self, process: "subprocess.Popen[bytes]", ended: Callable[[str], object]) -> None:
+    def __init__(self, process: "subprocess.Popen[bytes]", group: ProcessGroup, ended: Callable[[str], object]) -> None:
         self._process = process
+        self._group = group
         self._ended = ended
         self._stopping = False
         self._last: deque[bytes] = deque(maxlen=_LINES_KEPT)
@@ -91,15 +94,17 @@ class Child:
             raise EngineFailed(self._exit_message(code))
 
     def stop(self) -> None:
-        """SIGTERM, then SIGKILL; returns when the child has ended."""
+        """SIGTERM to the group, then SIGKILL; returns when the child has ended."""
         self._stopping = True
         for number in (signal.SIGTERM, signal.SIGKILL):
-            with contextlib.suppress(ProcessLookupError):
-                self._process.send_signal(number)
+            self._group.signal(number)
             with contextlib.suppress(subprocess.TimeoutExpired):
+                until = time.monotonic() + _STOPS_WITHIN
                 self._process.wait(_STOPS_WITHIN)
-                return
+                if self._group.wait(until - time.monotonic()):
+                    break
         self._process.wait()
+        self._group.release()
 
     def _watch(self) -> None:
         if self._process.stdout is not None:
@@ -141,9 +146,9 @@ def spawned(spawning: SpawnOptions, ended: Callable[[str], object]) -> Iterator[
     with contextlib.ExitStack() as stack:
         process = _start(spawning, stack)
         try:
-            child = Child(process, ended)
+            child = Child(process, ProcessGroup(process.pid), ended)
         except BaseException:
-            process.kill()
+            os.killpg(process.pid, signal.SIGKILL)
             raise
         try:
             yield child

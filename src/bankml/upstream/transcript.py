@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 from bankml.http.json_out import json_bytes, sse_event
 from bankml.receipt.check import RECEIPT_KEY, probabilities, texts
+from bankml.receipt.messages import ChatMessages
 from bankml.receipt.receipt import Tally
 from bankml.upstream.engine_answer import broken
 
@@ -62,6 +63,7 @@ class Transcript:
 
     def __init__(self, tally: Tally) -> None:
         self._tally = tally
+        self._messages = ChatMessages()
         self._usage: dict[str, Any] = {}
         self._timings: dict[str, Any] = {}
         self.choices_seen = False
@@ -80,10 +82,13 @@ class Transcript:
         ):
             raise broken(f"it has no choices with a {part} each")
         try:
+            self._messages.add(found)
             for text in texts(found, "messages"):
                 self._tally.text(text)
         except UnicodeEncodeError:
             raise broken("its text contains a lone surrogate") from None
+        except ValueError as error:
+            raise broken(str(error)) from None
         if any(choice.get("logprobs") for choice in choices):
             for entries in probabilities(source.decode("utf-8")):
                 self._tally.logprobs(entries)
@@ -105,6 +110,10 @@ class Transcript:
 
     def receipt(self) -> dict[str, object]:
         counts = self.counts
+        try:
+            self._tally.message(self._messages.sha256(), self._messages.finish_reason)
+        except UnicodeEncodeError:
+            raise broken("its message contains a lone surrogate") from None
         return self._tally.receipt(counts.prompt, counts.completion)
 
 
