@@ -13,7 +13,7 @@ from tests.model.test_weight_types import digest
 from tests.model.weight_blocks import FORMATS, random_rows, random_weights
 from tests.oracle import ROOT
 
-# Shapes on both sides of every rule: rows of eight and not, an odd number of blocks, spans of one, several, four and rest.
+# Shapes on both sides of every rule: rows of eight and not, an odd number of blocks.
 SHAPES = ((64, 768), (60, 512), (35, 256))
 SPANS = (0, 1, 2, 4, 7, 8, 13)
 

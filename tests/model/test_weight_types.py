@@ -1,4 +1,4 @@
-"""Every weight type: the reference's recorded bits, every instruction set equal to the definition, spans and mixtures."""
+"""Every weight type: the reference's recorded bits, instruction sets equal to the definition, spans and mixtures."""
 
 import json
 from hashlib import sha256
