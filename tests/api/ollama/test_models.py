@@ -182,7 +182,7 @@ def test_what_cannot_be_made_is_a_refusal_without_a_path(house):
         ("/api/show", "POST", {"model": "nix"}, 404, "skipped damaged.FORK.json: cannot read damaged.FORK.json: "),
         ("/v1/chat/completions", "POST", {"model": "nix", "messages": [{"role": "user", "content": "x"}]}, 404,
          "skipped damaged.FORK.json: "),
-        ("/api/create", "POST", {"model": "x", "from": "tiny", "parameters": {"stop": ["x"] * 1025}}, 400, "limit is 1024"),
+        ("/api/create", "POST", {"model": "x", "from": "tiny", "parameters": {"stop": ["x"] * 1025}}, 400, "is 1024"),
         ("/api/create", "POST", {"model": "x", "from": "tiny", "system": 'a\n"""\n'}, 400, "no Modelfile can contain"),
     ):  # fmt: skip
         reply = ask(application, path, body, method=method)
