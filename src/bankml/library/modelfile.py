@@ -72,22 +72,22 @@ def read_modelfile(raw: bytes) -> Modelfile:
     return Modelfile(**values)
 
 
-def from_fields(body: Mapping[str, Any]) -> Modelfile:
+def from_fields(fields: Mapping[str, Any]) -> Modelfile:
     """The same from the fields of a /api/create request: `from`, `system`, `template`, `parameters`, `messages`,
     `license` (a string or a list of them), `requires`; null is the same as missing. Other fields are the caller's.
     A text that no Modelfile can contain is refused, so that every model can be written as one. Raises RequestError,
     naming the field."""
-    parameters_, stop = _json_parameters(body.get("parameters"))
-    license_ = body.get("license")
+    parameters_, stop = _json_parameters(fields.get("parameters"))
+    license_ = fields.get("license")
     made = Modelfile(
-        source=_json_text(body, "from") or "",
-        system=_json_text(body, "system"),
+        source=_json_text(fields, "from") or "",
+        system=_json_text(fields, "system"),
         parameters=parameters_,
         stop=stop,
-        messages=tuple(_json_message(one, i) for i, one in enumerate(_json_list(body, "messages"))),
-        license=(license_,) if isinstance(license_, str) else tuple(_json_license(_json_list(body, "license"))),
-        template=_json_text(body, "template"),
-        requires=None if _json_text(body, "requires") is None else _version(body["requires"]),
+        messages=tuple(_json_message(one, i) for i, one in enumerate(_json_list(fields, "messages"))),
+        license=(license_,) if isinstance(license_, str) else tuple(_json_license(_json_list(fields, "license"))),
+        template=_json_text(fields, "template"),
+        requires=None if _json_text(fields, "requires") is None else _version(fields["requires"]),
     )
     for name, text in _texts(made):
         _check_spelling(name, text)
@@ -264,15 +264,15 @@ def _spelled(value: str) -> str | None:
 # The fields of a request
 
 
-def _json_text(body: Mapping[str, Any], name: str) -> str | None:
-    value = body.get(name)
+def _json_text(fields: Mapping[str, Any], name: str) -> str | None:
+    value = fields.get(name)
     if value is not None and not isinstance(value, str):
         raise RequestError(f"{name} must be a string")
     return value
 
 
-def _json_list(body: Mapping[str, Any], name: str) -> Sequence[Any]:
-    value = body.get(name)
+def _json_list(fields: Mapping[str, Any], name: str) -> Sequence[Any]:
+    value = fields.get(name)
     if value is None:
         return ()
     if not isinstance(value, list):
