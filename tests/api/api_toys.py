@@ -98,7 +98,7 @@ class ToyOpener:
     def facts(self, source):
         return FileFacts()
 
-    def judge(self, source):
+    def check(self, source):
         pass
 
     def open(self, source):

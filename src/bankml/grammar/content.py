@@ -68,19 +68,19 @@ class ContentStream:
         opening = self._shape.opening or ""
         if not head.startswith(opening):
             return None
-        at = _behind_space(head, len(opening))
+        at = _after_space(head, len(opening))
         if self._shape.thought_end:
-            behind = self._behind_thought(head, at)
+            behind = self._after_reasoning(head, at)
             if behind is None:
                 return None
-            at = _behind_space(head, behind)
+            at = _after_space(head, behind)
         rest = head[at : at + len(FENCE)]
         if rest == FENCE:
-            at = _behind_space(head, at + len(FENCE))
+            at = _after_space(head, at + len(FENCE))
             return at if at < len(head) else None
         return None if FENCE.startswith(rest) else at
 
-    def _behind_thought(self, head: str, at: int) -> int | None:
+    def _after_reasoning(self, head: str, at: int) -> int | None:
         """The end of the reasoning that begins at `at`; `at` itself if none begins there."""
         start, end = self._shape.thought_start.strip(WHITE_SPACE), self._shape.thought_end.strip(WHITE_SPACE)
         if not head.startswith(start, at):
@@ -90,7 +90,7 @@ class ContentStream:
         return found + len(end) if found >= 0 else None
 
 
-def _behind_space(text: str, at: int) -> int:
+def _after_space(text: str, at: int) -> int:
     while at < len(text) and text[at] in WHITE_SPACE:
         at += 1
     return at

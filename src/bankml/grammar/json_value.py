@@ -71,9 +71,9 @@ class JsonValue:
             return self._in_word(character)
         if character in WHITE_SPACE and not (self._expects == "value" and not self._open):
             return character
-        return self._at_a_border(character)
+        return self._between_values(character)
 
-    def _at_a_border(self, character: str) -> str | None:
+    def _between_values(self, character: str) -> str | None:
         expects = self._expects
         if (expects, character) in (("key or }", "}"), ("value or ]", "]")):
             return self._close(character)

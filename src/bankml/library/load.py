@@ -101,7 +101,7 @@ class VerifyingOpener:
         """What is known of `source`, cached until its file changes."""
         return self.known.facts(source)
 
-    def judge(self, source: PinnedFile) -> None:
+    def check(self, source: PinnedFile) -> None:
         """Raises Refused or Truncated if the header is unsupported, the file is missing, or it is known not to match
         its pin."""
         with _located_file(source) as path, named(source.file):

@@ -245,6 +245,3 @@ def _spelled(value: str) -> str | None:
         except RequestError:
             continue
     return None
-
-
-# The fields of a request

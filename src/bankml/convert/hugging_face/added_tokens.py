@@ -54,7 +54,7 @@ def read_added_tokens(tokenizer: JsonConfig, vocab: Mapping[str, Any]) -> dict[s
     return found
 
 
-def check_said_again(
+def check_repetitions(
     added: Mapping[str, AddedToken], settings: JsonConfig, special_map: JsonConfig, numbers: JsonConfig
 ) -> None:
     """Raises Refused if tokenizer_config.json, special_tokens_map.json or added_tokens.json disagree."""

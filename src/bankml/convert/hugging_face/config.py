@@ -162,9 +162,9 @@ def _rope(config: JsonConfig, arch: str) -> Iterator[MetadataEntry]:
     yield _real(f"{arch}.rope.scaling.factor", given.number("factor"))
     original = given.count("original_max_position_embeddings")
     yield _count(f"{arch}.rope.scaling.original_context_length", original)
-    for name, (said, _) in _YARN.items():
+    for name, (header_key, _) in _YARN.items():
         if given.get(name) is not None:
-            yield _real(f"{arch}.rope.scaling.{said}", given.number(name))
+            yield _real(f"{arch}.rope.scaling.{header_key}", given.number(name))
 
 
 # generation_config.json's field, the header's key after general.sampling., and its type. Only the first five are known

@@ -11,7 +11,7 @@ from typing import Any
 
 from bankml.convert.hugging_face.added_tokens import (
     AddedToken,
-    check_said_again,
+    check_repetitions,
     read_added_tokens,
     token_text,
 )
@@ -69,7 +69,7 @@ def tokenizer_entries(files: TokenizerFiles, config: JsonConfig, n_vocab: int) -
     model = _model(tokenizer)
     texts, types = _rows(model, n_vocab)
     added = read_added_tokens(tokenizer, model.object("vocab").values)
-    check_said_again(added, settings, files.special_map, files.numbers)
+    check_repetitions(added, settings, files.special_map, files.numbers)
     for text, one in added.items():
         if one.id >= n_vocab:
             raise tokenizer.refuse("added_tokens", f"gives {shown(text)} the id {one.id}, outside 0 to {n_vocab - 1}")

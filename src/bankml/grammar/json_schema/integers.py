@@ -27,16 +27,16 @@ def _range(minimum: int | None, maximum: int | None, digits: int, first: bool) -
     raise SchemaError("At least one of min_value or max_value must be set")
 
 
-def _turned(bound: int) -> int | None:
+def _negated(bound: int) -> int | None:
     """`bound` negated, as an upper bound."""
     return None if -bound == 2**63 - 1 else -bound
 
 
 def _closed(minimum: int, maximum: int) -> str:
     if maximum < 0:
-        return f'"-" ({_range(-maximum, _turned(minimum), DIGITS, True)})' if minimum < 0 else _sizes(minimum, maximum)
+        return f'"-" ({_range(-maximum, _negated(minimum), DIGITS, True)})' if minimum < 0 else _sizes(minimum, maximum)
     if minimum < 0:
-        return f'"-" ({_range(0, _turned(minimum), DIGITS, True)}) | {_sizes(0, maximum)}'
+        return f'"-" ({_range(0, _negated(minimum), DIGITS, True)}) | {_sizes(0, maximum)}'
     return _sizes(minimum, maximum)
 
 
@@ -81,7 +81,7 @@ def _from_digit(low: str, high: str) -> str:
 def _at_least(minimum: int, digits: int, first: bool) -> str:
     fewer = max(digits - 1, 1)
     if minimum < 0:
-        return f'"-" ({_range(None, _turned(minimum), digits, False)}) | [0] | [1-9] {_more(0, digits - 1)}'
+        return f'"-" ({_range(None, _negated(minimum), digits, False)}) | [0] | [1-9] {_more(0, digits - 1)}'
     if minimum == 0:
         return f"[0] | [1-9] {_more(0, fewer)}" if first else _more(1, digits)
     text = str(minimum)

@@ -87,7 +87,7 @@ class _Reading:
                 parts[-1:] = [self._counted(parts)]
             else:
                 parts.append(self._part(character))
-        return _put_together(parts)
+        return _joined(parts)
 
     def _part(self, character: str) -> PatternPart:
         if character == ".":
@@ -186,7 +186,7 @@ def _repeatable(parts: list[PatternPart]) -> PatternPart:
     return parts[-1]
 
 
-def _put_together(parts: list[PatternPart]) -> str:
+def _joined(parts: list[PatternPart]) -> str:
     """The parts as one rule, with adjacent literals joined."""
     out: list[PatternPart] = []
     literal: list[str] = []
