@@ -57,6 +57,8 @@ class ToyResident(Resident):
     toy_template = None
 
     def render(self, conversation, *, for_grammar=False):
+        if self.content_special != "parse":
+            return super().render(conversation, for_grammar=for_grammar)
         if self.toy_template is not None and for_grammar:  # the toy's own prompt, as the template's grammar sees it
             asked = self.toy_template.prompt(conversation, for_grammar=True)
             return replace(self.render(conversation), generation_prompt=asked.generation_prompt, opening=asked.opening)

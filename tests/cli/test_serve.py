@@ -192,6 +192,8 @@ OPTIONS = {  # a value that can be given, and the modes in which it has an effec
     "--slot-dir": (".", STARTED_HERE),
     "--registry": (".", ("--native",)),
     "--keep-alive": ("1h", ("--native",)),
+    "--any-model": ("1h", ("--native",)),
+    "--content-special": ("1h", ("--native",)),
     "--spec-ngram": (None, ("--spawn",)),
     "--engine-log": ("log", ("--spawn",)),
     "--engine-mmap": (None, ("--spawn",)),

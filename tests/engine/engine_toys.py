@@ -14,6 +14,7 @@ class ByteVocabulary:
     bos_text = ""
     eos_text = "<b>"
     end_of_generation = frozenset({END})
+    control_texts = ("<end>",)
     longest = len("<end>")
 
     def encode(self, text, parse_special=True):

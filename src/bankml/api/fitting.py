@@ -16,7 +16,7 @@ def truncated(
     context of `n_ctx`, and how many those are. The last message and the system messages stay."""
     conversation, left_out = _without_excess(conversation, n_ctx)
     prompt = resident.render(conversation, for_grammar=for_grammar)
-    if _fits(prompt.text, resident, n_ctx):
+    if _fits(prompt, resident, n_ctx):
         return prompt, left_out
     conversation, more = _shortened(conversation, resident, n_ctx)
     return resident.render(conversation, for_grammar=for_grammar), left_out + more
@@ -59,13 +59,13 @@ def _without(conversation: Conversation, n: int) -> Conversation:
 
 def _has_room(conversation: Conversation, resident: Resident, n_ctx: int) -> bool:
     try:
-        return _fits(resident.render(conversation).text, resident, n_ctx)
+        return _fits(resident.render(conversation), resident, n_ctx)
     except RequestError:
         return False
 
 
-def _fits(prompt: str, resident: Resident, n_ctx: int) -> bool:
+def _fits(prompt: RenderedPrompt, resident: Resident, n_ctx: int) -> bool:
     """Whether a prompt leaves room for a token. One longer than that many of the longest tokens is not tokenized."""
-    if len(prompt) > n_ctx * resident.tokens.longest:
+    if len(prompt.text) > n_ctx * resident.tokens.longest:
         return False
-    return len(resident.tokens.encode(prompt)) < n_ctx
+    return len(resident.tokenize(prompt)) < n_ctx

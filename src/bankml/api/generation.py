@@ -69,7 +69,7 @@ def _chat(
     pieces = resident.text_stream(request.stop or (), chat=True, begun=bool(prompt.prefill))
     sampler = resident.sampler(request.sampling)
     refuse_thoughts(conversation, resident.template, constrained=spec.schema is not None)
-    job = _job(request, resident.tokens.encode(prompt.text))
+    job = _job(request, resident.tokenize(prompt))
     parser: AnswerParser = PlainAnswer()
     if spec:
         constraint = resident.chat_constraint(spec, prompt)

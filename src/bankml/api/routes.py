@@ -23,6 +23,7 @@ from bankml.library.registry import Registry
 from bankml.library.residency import FOR_GOOD, Library
 from bankml.library.resident import Resident
 from bankml.measure.prometheus import ServerState
+from bankml.text.special_content import ContentSpecial
 
 if TYPE_CHECKING:
     from bankml.gate.verify import Verified
@@ -156,6 +157,8 @@ def build_application(
     slot_dir: str | None = None,
     registry: str | None = None,
     keep_alive: float = KEEP_ALIVE,
+    content_special: ContentSpecial = "parse",
+    any_model: bool = False,
 ) -> "NativeApplication":
     """The application that answers with the verified file, loaded with a context of `n_ctx` tokens.
 
@@ -167,10 +170,9 @@ def build_application(
     from bankml.library.load import open_library
 
     slot_folder = None if slot_dir is None else SlotFolder(slot_dir)
-    known = Registry(registry, PinnedFile.of(verified))
-    library = open_library(
-        verified, n_ctx, threads, known, default_keep=FOR_GOOD if keep_alive == FOREVER else keep_alive
-    )
+    known = Registry(registry, PinnedFile.of(verified), any_model=any_model)
+    keep = FOR_GOOD if keep_alive == FOREVER else keep_alive
+    library = open_library(verified, n_ctx, threads, known, default_keep=keep, content_special=content_special)
     library.start_reaper()
     return NativeApplication(library, slot_folder, Ollama(known, keep_alive))
 

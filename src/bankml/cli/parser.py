@@ -299,6 +299,13 @@ def _models(parser: Parser, when: str = "") -> None:
         metavar="TIME",
         help=f"{when}how long a model stays loaded after a request of Ollama's API: 90s, 1h, -1 for no limit (5m)",
     )
+    parser.add_argument("--any-model", action="store_true", help=f"{when}an unknown model name means FILE's model")
+    parser.add_argument(
+        "--content-special",
+        choices=("parse", "refuse", "escape"),
+        help=f"{when}texts of control tokens in a message's content: tokenized as control tokens (parse, as in"
+        " llama-server), refused, or tokenized as plain text (escape)",
+    )
 
 
 def _addresses(parser: Parser) -> None:

@@ -30,6 +30,8 @@ USED_BY = {
     "slot_dir": ("--native", "--spawn"),
     "registry": ("--native",),
     "keep_alive": ("--native",),
+    "any_model": ("--native",),
+    "content_special": ("--native",),
     "spec_ngram": ("--spawn",),
     "engine_log": ("--spawn",),
     "engine_mmap": ("--spawn",),

@@ -69,6 +69,8 @@ def _serve(arguments: Namespace, file: str, fork: str, listen: Address, engine: 
             slot_dir=arguments.slot_dir,
             registry=registry,
             keep_alive=keep_alive,
+            content_special=arguments.content_special or "parse",
+            any_model=arguments.any_model,
         )
 
     if registry is not None:

@@ -22,6 +22,7 @@ from bankml.library.supported import require_supported, template_source
 from bankml.model.model import Model
 from bankml.receipt.receipt import Provenance
 from bankml.sampling.parameters import model_defaults
+from bankml.text.special_content import ContentSpecial
 from bankml.text.template import ChatTemplate
 from bankml.text.tokenizer import Tokenizer
 
@@ -33,6 +34,7 @@ def load(
     source: PinnedFile | None = None,
     environment: Mapping[str, str] = os.environ,
     tokenizer: Tokenizer | None = None,
+    content_special: ContentSpecial = "parse",
 ) -> Resident:
     """Loads a model; the weights are opened last, when nothing else can be refused any more.
 
@@ -41,7 +43,9 @@ def load(
     exists already. Raises Refused, naming the file and the key or tensor, for an unsupported model.
     """
     with named(verified.name):
-        return _load(verified, n_ctx, threads, source or PinnedFile.of(verified), environment, tokenizer)
+        resident = _load(verified, n_ctx, threads, source or PinnedFile.of(verified), environment, tokenizer)
+    resident.content_special = content_special
+    return resident
 
 
 def _load(
@@ -77,15 +81,20 @@ def open_library(
     environment: Mapping[str, str] = os.environ,
     default_keep: float | None = FOR_GOOD,
     tokenizer: Tokenizer | None = None,
+    content_special: ContentSpecial = "parse",
 ) -> Library:
     """The library whose startup model is the verified file, loaded now; every model has a context of `n_ctx` tokens.
 
     `known` resolves all other names; None: there are none. `default_keep` is Library's, `tokenizer` is `load`'s.
     Raises what `load` raises.
     """
-    resident = load(verified, n_ctx, threads, environment=environment, tokenizer=tokenizer)
+    resident = load(
+        verified, n_ctx, threads, environment=environment, tokenizer=tokenizer, content_special=content_special
+    )
     names = known or Registry(None, resident.source)
-    return Library(names, VerifyingOpener(n_ctx, threads, environment), resident, default_keep)
+    return Library(
+        names, VerifyingOpener(n_ctx, threads, environment, content_special=content_special), resident, default_keep
+    )
 
 
 @dataclass(frozen=True)
@@ -96,6 +105,7 @@ class VerifyingOpener:
     threads: int | None = None
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
     known: FactsCache = field(default_factory=FactsCache)
+    content_special: ContentSpecial = "parse"
 
     def facts(self, source: PinnedFile) -> FileFacts:
         """What is known of `source`, cached until its file changes."""
@@ -120,7 +130,9 @@ class VerifyingOpener:
                 raise
             if verified.sha256 != source.sha256:
                 raise Refused(f"{source.file} is pinned to {verified.sha256} now, not to {source.sha256}: refused")
-            return load(verified, self.n_ctx, self.threads, source, self.environment)
+            return load(
+                verified, self.n_ctx, self.threads, source, self.environment, content_special=self.content_special
+            )
 
 
 @contextmanager

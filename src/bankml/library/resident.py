@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -22,6 +22,7 @@ from bankml.sampling.parameters import SamplingParams
 from bankml.sampling.vocabulary import SamplerVocabulary
 from bankml.text.messages import Conversation
 from bankml.text.pieces import TextStream
+from bankml.text.special_content import ContentSpecial, Segment, marked, refuse_special, segments, unmarked
 from bankml.text.template import ChatTemplate, RenderedPrompt
 
 if TYPE_CHECKING:
@@ -40,6 +41,10 @@ class Tokens(TokenPieces, Protocol):
 
     @property
     def eos_text(self) -> str: ...
+
+    @property
+    def control_texts(self) -> Sequence[str]:
+        """The texts that are tokenized as control tokens with `parse_special`."""
 
     @property
     def end_of_generation(self) -> frozenset[int]:
@@ -86,6 +91,7 @@ class Resident:
         tokens: Tokens,
         template: ChatTemplate,
         defaults: SamplingParams,
+        content_special: ContentSpecial = "parse",
     ) -> None:
         self.source = source
         self.verified = verified
@@ -94,12 +100,26 @@ class Resident:
         self.tokens = tokens
         self.template = template
         self.defaults = defaults
+        self.content_special = content_special
 
     # ---- a request's parts, for this model
 
     def render(self, conversation: Conversation, *, for_grammar: bool = False) -> RenderedPrompt:
         """The prompt of a conversation (text.template). Raises RequestError if the template rejects it."""
-        return self.template.prompt(conversation, for_grammar=for_grammar)
+        if self.content_special == "parse":
+            return self.template.prompt(conversation, for_grammar=for_grammar)
+        if self.content_special == "refuse":
+            refuse_special(conversation.messages, self.tokens.control_texts)
+            return self.template.prompt(conversation, for_grammar=for_grammar)
+        messages, marks = marked(conversation.messages, self.tokens.control_texts)
+        prompt = self.template.prompt(replace(conversation, messages=messages), for_grammar=for_grammar)
+        plain = replace(prompt, text=unmarked(prompt.text, marks), prefill=unmarked(prompt.prefill, marks))
+        return replace(plain, opening=unmarked(prompt.opening, marks), segments=tuple(segments(prompt.text, marks)))
+
+    def tokenize(self, prompt: RenderedPrompt) -> list[int]:
+        """The tokens of a rendered prompt."""
+        parts = prompt.segments or (Segment(prompt.text),)
+        return [token for part in parts for token in self.tokens.encode(part.text, parse_special=not part.plain)]
 
     def sampler(self, overrides: SamplingOverrides) -> TokenSampler:
         """A sampler chain for one answer. Raises RequestError for invalid values."""

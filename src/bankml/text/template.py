@@ -15,6 +15,7 @@ from bankml.text.jinja.reader import read
 from bankml.text.jinja.values import Value, from_json
 from bankml.text.messages import Conversation, adapted, content_text, is_empty, with_fitting_content
 from bankml.text.reasoning import ReasoningMarks, common_prefix_size, reasoning_marks
+from bankml.text.special_content import Segment
 
 # Enough for a long conversation, and about a second at most: a step costs about a microsecond.
 _STEPS, _STEPS_A_VALUE = 200_000, 200
@@ -30,12 +31,15 @@ class RenderedPrompt:
     `generation_prompt` is what the template appends to ask for an answer, and `opening` the end of the prompt that the
     answer's grammar accepts before the first token: the generation prompt, or the prefill. Both are "" unless the
     prompt was rendered for a grammar or continues a message.
+
+    `segments` are its parts where texts of control tokens are to stand for themselves in some of them.
     """
 
     text: str
     prefill: str = ""
     generation_prompt: str = ""
     opening: str = ""
+    segments: tuple[Segment, ...] = ()
 
 
 class ChatTemplate:

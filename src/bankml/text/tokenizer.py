@@ -81,6 +81,13 @@ class Tokenizer:
     def n_tokens(self, text: str | bytes, parse_special: bool = True) -> int:
         return len(self.encode(text, parse_special))
 
+    @cached_property
+    def control_texts(self) -> tuple[str, ...]:
+        """The texts that are tokenized as control tokens with `parse_special`."""
+        attributes = self.vocabulary.attributes
+        spellings = (self.spelling(token) for token in range(self.n_vocab) if attributes[token] & CONTROL)
+        return tuple(text for spelling in spellings if (text := spelling.decode("utf-8", "ignore")))
+
     @property
     def end_of_generation(self) -> frozenset[int]:
         """The tokens that end an answer."""
