@@ -68,6 +68,11 @@ def _reachable(start: str, graph: Mapping[str, set[str]]) -> set[str]:
     return found
 
 
+def too_long(sources: Mapping[str, str]) -> list[str]:
+    """The names of the files (name to text) that have more than MOST_FILE_LINES lines."""
+    return [name for name, text in sources.items() if text.count("\n") > MOST_FILE_LINES]
+
+
 def python_functions(source: str) -> Iterator[tuple[str, int]]:
     """Name and lines of every function, its decorators not counted."""
     for node in ast.walk(ast.parse(source)):
