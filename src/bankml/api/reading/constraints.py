@@ -93,10 +93,7 @@ def _with_guided(body: Body) -> Body:
 
 def _guided(name: str, value: Any) -> dict[str, Any]:
     if name == "guided_json":
-        try:
-            return {"json_schema": json.loads(value) if isinstance(value, str) else value}
-        except (ValueError, RecursionError):
-            raise refuse(name, "expected a JSON schema, but got text that is not JSON") from None
+        return {"json_schema": _guided_schema(value)}
     if name == "guided_grammar":
         if not isinstance(value, str):
             raise refuse(name, f"expected a grammar in GBNF, but got {shown(value)}")
@@ -106,6 +103,16 @@ def _guided(name: str, value: Any) -> dict[str, Any]:
             raise refuse(name, f"expected an array of strings that are not empty, but got {shown(value)}")
         return {"grammar": "root ::= " + " | ".join(literal(one) for one in value)}
     raise refuse(name, "regular expressions are not supported as a constraint: send a grammar in GBNF ('grammar')")
+
+
+def _guided_schema(value: Any) -> dict[str, Any]:
+    try:
+        schema = json.loads(value) if isinstance(value, str) else value
+    except (ValueError, RecursionError):
+        raise refuse("guided_json", "expected a JSON schema, but got text that is not JSON") from None
+    if not isinstance(schema, dict):
+        raise refuse("guided_json", f"expected a JSON schema (an object), but got {shown(schema)}")
+    return schema
 
 
 def _is_strict(body: Body) -> bool:
