@@ -107,12 +107,12 @@ def attend(
 def attend(
     pool: Pool, shape: AttentionShape, qkv: F32, position: int, k: NDArray[np.uint8], v: NDArray[np.uint8], out: F32
 ) -> None: ...
-def hadamard(x: F32) -> None: ...  # x [n, a power of two >= 8], each row times the Hadamard matrix / sqrt(width), in place
+def hadamard(
+    x: F32,
+) -> None: ...  # x [n, a power of two >= 8], each row times the Hadamard matrix / sqrt(width), in place
 def widen_f16(x: NDArray[np.uint16], y: F32) -> None: ...  # both [n]
 def round_f16(x: F32, y: NDArray[np.uint16]) -> None: ...  # both [n]
-def quantize_q8(
-    x: F32, q: NDArray[np.int8], d: F32, sum: NDArray[np.int32]
-) -> None: ...  # x, q [n]; d, sum [n / 32]
+def quantize_q8(x: F32, q: NDArray[np.int8], d: F32, sum: NDArray[np.int32]) -> None: ...  # x, q [n]; d, sum [n / 32]
 
 # ---- sampling
 

@@ -12,7 +12,25 @@ class Content:
     text: str
 
 
-Delta = Content
+@dataclass(frozen=True, slots=True)
+class Reasoning:
+    """A piece of the answer's reasoning."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call of a function, or what an answer adds to one: the first delta of an `index` has `id` and `name`, later
+    ones have "" there. `arguments` is a piece of a JSON object's text."""
+
+    index: int
+    id: str
+    name: str
+    arguments: str
+
+
+Delta = Content | Reasoning | ToolCall
 """One increment of an answer."""
 
 
@@ -38,4 +56,4 @@ class PlainAnswer:
 
 def content_of(deltas: Sequence[Delta]) -> str:
     """The content that `deltas` add."""
-    return "".join(delta.text for delta in deltas)
+    return "".join(delta.text for delta in deltas if isinstance(delta, Content))

@@ -21,7 +21,8 @@ class Conversation:
 
     `continues` is the part of the last message that the answer continues, "" for none. `template_arguments` are JSON
     values that the template sees by name (`chat_template_kwargs`, `reasoning_effort`). `reasoning_format` is the field
-    of that name, "" when it was not sent.
+    of that name, "" when it was not sent. `tools` are OpenAI's objects of functions; `parallel_tool_calls` None leaves
+    to the template whether an answer may have several.
     """
 
     messages: Sequence[Message]
@@ -31,6 +32,8 @@ class Conversation:
     template_arguments: Mapping[str, Any] = field(default_factory=dict)
     tools: Sequence[Mapping[str, Any]] = ()
     reasoning_format: str = ""
+    tool_choice: Literal["auto", "required", "none"] = "auto"
+    parallel_tool_calls: bool | None = None
 
     @classmethod
     def of(cls, messages: Sequence[Message]) -> "Conversation":

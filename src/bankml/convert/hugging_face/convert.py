@@ -138,9 +138,7 @@ def _optional(folder: str, name: str, inputs: list[Input]) -> JsonConfig:
     return _document(folder, name, inputs) if os.path.exists(os.path.join(folder, name)) else JsonConfig(name, {})
 
 
-def _tokenizer(
-    folder: str, config: JsonConfig, shape: ModelShape, inputs: list[Input]
-) -> Iterator[MetadataEntry]:
+def _tokenizer(folder: str, config: JsonConfig, shape: ModelShape, inputs: list[Input]) -> Iterator[MetadataEntry]:
     tokenizer = _document(folder, TOKENIZER, inputs)
     settings = _document(folder, SETTINGS, inputs)
     special_map, numbers = (_optional(folder, name, inputs) for name in (SPECIAL_MAP, ADDED_NUMBERS))
