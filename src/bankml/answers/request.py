@@ -124,6 +124,10 @@ class FormatRequest:
         text = opening + thought + str(message.get("reasoning_content", "")) if thought else opening
         return text + between + content_text(message) if self.conversation.continues == "content" else text
 
+    def continuation_of_content(self, opening: str) -> str:
+        """The beginning of a continued answer that has no thought."""
+        return opening + content_text(self.continued) if self.continued is not None else ""
+
 
 def _function(function: Mapping[str, Any]) -> Function:
     parameters = function.get("parameters") or NO_PARAMETERS

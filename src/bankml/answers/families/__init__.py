@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from bankml.answers.families import functionary, gigachat, gpt_oss, kimi_k2, lfm2, ministral, qwen3_coder
 from bankml.answers.format import AnswerFormat
 from bankml.answers.request import FormatRequest
 
@@ -20,7 +21,21 @@ class Family:
         return all(text in source for text in self.has) and not any(text in source for text in self.lacks)
 
 
-FAMILIES: tuple[Family, ...] = ()
+FAMILIES: tuple[Family, ...] = (
+    Family("Ministral 3", ("[SYSTEM_PROMPT]", "[TOOL_CALLS]", "[ARGS]"), ministral.describe, ("[CALL_ID]",)),
+    Family("gpt-oss", ("<|channel|>",), gpt_oss.describe),
+    Family("Functionary v3.2", (">>>all", ">>>${recipient}"), functionary.describe),
+    Family("Kimi K2", ("<|tool_calls_section_begin|>", "<|tool_call_begin|>"), kimi_k2.describe),
+    Family("LFM2", ("<|tool_list_start|>", "<|tool_list_end|>"), lfm2.describe_lfm2),
+    Family("LFM2.5", ("List of tools: [",), lfm2.describe_lfm2_5, ("<|tool_list_start|>",)),
+    Family("GigaChat 3", ("<|role_sep|>", "<|message_sep|>"), gigachat.describe, ("<|function_call|>",)),
+    Family(
+        "Qwen3-Coder",
+        ("<tool_call>", "<function=", "<parameter="),
+        qwen3_coder.describe,
+        ("'<tool_call><function=' ~ tool_call.name ~ '>'",),
+    ),
+)
 
 
 def family_of(source: str) -> Family | None:

@@ -145,6 +145,10 @@ class Builder:
     def end(self) -> Part:
         return self._leaf(nodes.End())
 
+    def deferred(self, make: Callable[[], Part]) -> Part:
+        """What `make` makes, made as late as any part."""
+        return Part(self, lambda: make().id)
+
     def literal(self, text: str) -> Part:
         return self._leaf(nodes.Literal(text))
 
