@@ -4,7 +4,9 @@ import re
 from collections.abc import Callable, Sequence
 
 from bankml.answers.format import AnswerFormat
+from bankml.answers.gemma_message import RULES, GemmaMeaning, GemmaMessage
 from bankml.answers.message import Message, NativeMeaning
+from bankml.answers.minimax_message import MinimaxMeaning, MinimaxMessage
 from bankml.answers.peg.machine import Machine, Status
 from bankml.answers.peg.program import compiled
 from bankml.answers.rope import Rope, length_of, tail_of
@@ -15,6 +17,9 @@ NOT_BLANK = re.compile(r"[^ \n\r\t]")
 
 MISMATCH = "The model produced output that does not match the expected {} format"
 FORMAT_NAMES = {"native": "peg-native", "gemma4": "peg-gemma4", "minimax": "peg-minimax-m3"}
+
+
+AnyMessage = Message | GemmaMessage | MinimaxMessage
 
 
 class AnswerMismatch(RequestError):
@@ -34,7 +39,7 @@ class FormattedAnswer:
         """`echo`: the beginning of a continued answer is part of the deltas."""
         self._form = form
         self._new_id = new_id
-        self._machine = Machine(compiled(form.arena), NativeMeaning(), Message())
+        self._machine = _machine(form)
         self._silent = form.continues and not echo
         self._unparsed = form.opening
         self._reasoning = self._content = self._arguments = 0
@@ -64,7 +69,7 @@ class FormattedAnswer:
             if last or not machine.failed_at:
                 raise AnswerMismatch(MISMATCH.format(FORMAT_NAMES[self._form.mapping]))
             return ()
-        message: Message = machine.state
+        message: AnyMessage = machine.state
         reasoning = self._thought(message.reasoning)
         if not (reasoning or message.content or message.calls):
             return ()
@@ -95,7 +100,7 @@ class FormattedAnswer:
             one = one.before
         return None
 
-    def _call_deltas(self, message: Message, out: list[Delta]) -> None:
+    def _call_deltas(self, message: AnyMessage, out: list[Delta]) -> None:
         calls, sent = message.calls, self._calls_sent
         if len(calls) < sent:
             raise AnswerMismatch("Invalid diff: now finding less tool calls!")
@@ -110,3 +115,11 @@ class FormattedAnswer:
             self._arguments, added = self._grown(call.arguments, 0)
             out.append(ToolCall(index, self._ids[index], call.name, added))
         self._calls_sent = len(calls)
+
+
+def _machine(form: AnswerFormat) -> Machine:
+    if form.mapping == "gemma4":
+        return Machine(compiled(form.arena, RULES), GemmaMeaning(), GemmaMessage())
+    if form.mapping == "minimax":
+        return Machine(compiled(form.arena), MinimaxMeaning(), MinimaxMessage())
+    return Machine(compiled(form.arena), NativeMeaning(), Message())
