@@ -3,9 +3,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 BUILD_TOOLS := "scikit-build-core>=0.10" "nanobind>=2.4" "cmake>=3.18" "ninja>=1.10"
+# Warnings are errors here, not in a user's `pip install`.
+WERROR := -C cmake.define.BANKML_WERROR=ON
+# The C++ that clang-format keeps in shape; the tables of Unicode are generated.
+CPP := $(shell find native -name '*.cpp' -o -name '*.h' -o -name '*.inc' | grep -v -e native/capi/ -e unicode_tables)
 SOURCES := $(shell find src native include -type f -not -name '*.pyc') CMakeLists.txt pyproject.toml
 
-.PHONY: demo test capi develop lint docs sanitize oracle test-oracle clean
+.PHONY: demo test capi develop lint docs sanitize tsan oracle test-oracle clean
 demo: $(VENV)/installed
 	$(BIN)/bankml demo
 
@@ -19,12 +23,13 @@ capi: $(VENV)/installed
 # An editable install: Python changes count at once, native ones after `make develop`.
 develop: $(BIN)/python
 	$(BIN)/pip install -q $(BUILD_TOOLS)
-	$(BIN)/pip install -q --no-build-isolation -e ".[test,lint,docs]"
+	$(BIN)/pip install -q --no-build-isolation $(WERROR) -e ".[test,lint,docs]"
 
 lint: develop
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/clang-format --dry-run -Werror $(CPP)
 
 # The pages of docs/ as a site that needs nothing from elsewhere; a link that leads nowhere fails it.
 docs: $(BIN)/python
@@ -39,10 +44,14 @@ SANITIZED := build/sanitize
 SLOW := tests/engine/test_killed.py tests/engine/test_conversations.py::test_forty_interleaved_conversations_under_64_mib
 sanitize:
 	$(PYTHON) -m venv $(SANITIZED)
-	$(SANITIZED)/bin/pip install -q -C cmake.define.BANKML_SANITIZE=ON -C build-dir=build/sanitized ".[test]"
+	$(SANITIZED)/bin/pip install -q $(WERROR) -C cmake.define.BANKML_SANITIZE=ON -C build-dir=build/sanitized ".[test]"
 	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so)" ASAN_OPTIONS=detect_leaks=0 \
 	  UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 $(SANITIZED)/bin/pytest -q -p no:cacheprovider \
 	  tests/model tests/text tests/sampling tests/grammar tests/engine $(SLOW:%=--deselect %)
+
+# What several threads share in the arithmetic, under ThreadSanitizer.
+tsan: develop
+	$(BIN)/pytest -q tests/model/test_thread_sanitizer.py
 
 # The reference build that tests marked `oracle` compare with.
 oracle: develop

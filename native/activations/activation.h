@@ -5,7 +5,8 @@
 
 namespace bankml {
 
-// n rows of k activations are converted into one buffer, whose first bytes are an array of n columns: what a product reads.
+// n rows of k activations are converted into one buffer, whose first bytes are an array of n columns: what a product
+// reads.
 struct ActivationFormat {
     const char *name;
     std::size_t block;                                           // k is a multiple of so many values
@@ -26,5 +27,22 @@ struct Q8Column {
 };
 inline constexpr std::size_t q8_0_values = 32;
 extern const ActivationFormat q8_0_activations;
+
+// q8_1: as q8_0, with s = f16(d * sum of the block's values), d before it is rounded. Both are widened.
+struct Q8_1Column {
+    const std::int8_t *q;
+    const float *d;
+    const float *s;
+};
+extern const ActivationFormat q8_1_activations;
+
+// q8_K: blocks of 256 signed bytes with a scale d in float and the sum of each 16 values.
+struct Q8KColumn {
+    const std::int8_t *q;
+    const float *d;
+    const std::int16_t *sums;
+};
+inline constexpr std::size_t q8_K_values = 256, q8_K_sums = 16;  // sums a block
+extern const ActivationFormat q8_K_activations;
 
 }  // namespace bankml

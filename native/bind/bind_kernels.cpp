@@ -1,7 +1,8 @@
-// The arithmetic for model/: a pool, matrices, and coarse operations on float32 arrays. What takes long releases the GIL.
+// The arithmetic for model/: a pool, matrices, and coarse operations on float32 arrays. What takes long releases the
+// GIL.
 #include <nanobind/ndarray.h>
-#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
@@ -16,8 +17,8 @@
 #include <utility>
 
 #include "bind/bind.h"
-#include "kernels/attention.h"
 #include "isa/instruction_set.h"
+#include "kernels/attention.h"
 #include "kernels/cache_format.h"
 #include "kernels/kernels.h"
 #include "kernels/pool.h"
@@ -44,17 +45,17 @@ const auto x_ = nb::arg("x").noconvert(), y_ = nb::arg("y").noconvert(), weight_
 
 using NoGil = nb::call_guard<nb::gil_scoped_release>;
 
-// Lets the GIL go for several rows. One row of the small operations takes no longer than to hand the GIL over and, when two
-// models answer at once, to get it back.
+// Lets the GIL go for several rows. One row of the small operations takes no longer than to hand the GIL over and, when
+// two models answer at once, to get it back.
 class NoGilForRows {
-  public:
+public:
     explicit NoGilForRows(std::size_t rows) {
         if (rows > 1) {
             released_.emplace();
         }
     }
 
-  private:
+private:
     std::optional<nb::gil_scoped_release> released_;
 };
 
@@ -72,9 +73,10 @@ const WeightFormat &weight_format(int type) {
 
 // Matrices that meet the same activation, one behind the other in the output.
 class Projection {
-  public:
+public:
     // parts: (type number, bytes, rows) of each matrix.
-    Projection(std::shared_ptr<Pool> pool, std::size_t columns, const std::vector<std::tuple<int, Bytes, std::size_t>> &parts)
+    Projection(std::shared_ptr<Pool> pool, std::size_t columns,
+               const std::vector<std::tuple<int, Bytes, std::size_t>> &parts)
         : pool_(std::move(pool)) {
         require(!parts.empty(), "a projection has at least one matrix");
         for (const auto &[type, data, rows] : parts) {
@@ -103,7 +105,7 @@ class Projection {
         kernels().add(n * rows_, y.data(), products);
     }
 
-  private:
+private:
     static std::size_t checked_span(const Rows &x, std::optional<std::size_t> span) {
         const std::size_t n = x.shape(0), rows = span.value_or(n);
         require(n == 0 || (rows > 0 && n % rows == 0), "the rows are not whole spans");
@@ -123,7 +125,7 @@ class Projection {
 
 // The rows of the embedding matrix, widened.
 class Embedding {
-  public:
+public:
     Embedding(int type, std::size_t columns, const Bytes &data)
         : format_(weight_format(type)), columns_(columns), row_bytes_(format_.row_bytes(columns)), held_(data) {
         require(columns > 0 && columns % format_.block_weights == 0, "an embedding's rows are not whole blocks");
@@ -140,14 +142,15 @@ class Embedding {
         }
     }
 
-  private:
+private:
     const WeightFormat &format_;
     std::size_t columns_, row_bytes_;
     Bytes held_;
 };
 
 // RMS norm of `heads` heads of weight.shape[0] values each in every row of x, starting at column `first`; y may be x.
-void norm(Pool &pool, const Rows &x, const ConstVector &weight, float eps, const Rows &y, std::size_t first, std::size_t heads) {
+void norm(Pool &pool, const Rows &x, const ConstVector &weight, float eps, const Rows &y, std::size_t first,
+          std::size_t heads) {
     const std::size_t n = x.shape(0), width = weight.shape(0), ld = x.shape(1);
     require(y.shape(0) == n && y.shape(1) == ld && first + heads * width <= ld, "a norm's rows do not fit its weight");
     const NoGilForRows released(n);
@@ -183,8 +186,8 @@ const CacheFormat &cache_format() {
 }
 
 template <class AnyCache>
-void check_attention(const AttentionShape &shape, const Rows &qkv, std::size_t position, const AnyCache &k, const AnyCache &v,
-                     std::size_t row, const Rows &out) {
+void check_attention(const AttentionShape &shape, const Rows &qkv, std::size_t position, const AnyCache &k,
+                     const AnyCache &v, std::size_t row, const Rows &out) {
     const std::size_t n = qkv.shape(0);
     require(qkv.shape(1) == (shape.heads + 2 * shape.kv_heads) * shape.head_size && out.shape(0) == n &&
                 out.shape(1) == shape.heads * shape.head_size,
@@ -209,56 +212,85 @@ void attend_layer(Pool &pool, const AttentionShape &shape, const Rows &qkv, std:
 }
 
 void bind_operations(nb::module_ &m) {
-    m.def("rms_norm", [](Pool &pool, const Rows &x, const ConstVector &weight, float eps, const Rows &y) {
-        require(x.shape(1) == weight.shape(0), "a norm's rows are not as wide as its weight");
-        norm(pool, x, weight, eps, y, 0, 1);
-    }, nb::arg("pool"), x_, weight_, nb::arg("eps"), y_);
-    m.def("rms_norm_heads", [](Pool &pool, const Rows &x, const ConstVector &weight, float eps, std::size_t first, std::size_t heads) {
-        norm(pool, x, weight, eps, x, first, heads);
-    }, nb::arg("pool"), x_, weight_, nb::arg("eps"), nb::arg("first"), nb::arg("heads"));
-    m.def("add_bias", [](const Rows &y, const ConstVector &bias) {
-        require(y.shape(1) == bias.shape(0), "a bias is not as wide as the rows it is added to");
-        for (std::size_t i = 0; i < y.shape(0); ++i) {
-            kernels().add(y.shape(1), y.data() + i * y.shape(1), bias.data());
-        }
-    }, y_, nb::arg("bias").noconvert(), NoGil());
+    m.def(
+        "rms_norm",
+        [](Pool &pool, const Rows &x, const ConstVector &weight, float eps, const Rows &y) {
+            require(x.shape(1) == weight.shape(0), "a norm's rows are not as wide as its weight");
+            norm(pool, x, weight, eps, y, 0, 1);
+        },
+        nb::arg("pool"), x_, weight_, nb::arg("eps"), y_);
+    m.def(
+        "rms_norm_heads",
+        [](Pool &pool, const Rows &x, const ConstVector &weight, float eps, std::size_t first, std::size_t heads) {
+            norm(pool, x, weight, eps, x, first, heads);
+        },
+        nb::arg("pool"), x_, weight_, nb::arg("eps"), nb::arg("first"), nb::arg("heads"));
+    m.def(
+        "add_bias",
+        [](const Rows &y, const ConstVector &bias) {
+            require(y.shape(1) == bias.shape(0), "a bias is not as wide as the rows it is added to");
+            for (std::size_t i = 0; i < y.shape(0); ++i) {
+                kernels().add(y.shape(1), y.data() + i * y.shape(1), bias.data());
+            }
+        },
+        y_, nb::arg("bias").noconvert(), NoGil());
     m.def("swiglu", &gated, nb::arg("pool"), nb::arg("gate_up").noconvert(), y_);
-    m.def("rope_table", [](const RopeShape &shape, std::size_t first, const Rows &table) {
-        require(table.shape(1) == shape.rotated, "a RoPE table is as wide as the rotated part of a head");
-        const NoGilForRows released(table.shape(0));
-        rope_table(shape, first, table.shape(0), table.data());
-    }, nb::arg("shape"), nb::arg("first"), nb::arg("table").noconvert());
-    m.def("rope_rotate", [](Pool &pool, const Rows &table, bool neox, std::size_t heads, std::size_t head_size, const Rows &x) {
-        require(table.shape(0) == x.shape(0) && table.shape(1) <= head_size && heads * head_size <= x.shape(1),
-                "a RoPE table does not fit the rows it turns");
-        const NoGilForRows released(x.shape(0));
-        rope_rotate(pool, table.data(), table.shape(1), neox, x.shape(0), heads, head_size, x.data(), x.shape(1));
-    }, nb::arg("pool"), nb::arg("table").noconvert(), nb::arg("neox"), nb::arg("heads"), nb::arg("head_size"), x_);
-    m.def("attend", &attend_layer<Cache>, nb::arg("pool"), nb::arg("shape"), nb::arg("qkv").noconvert(), nb::arg("position"),
-          nb::arg("k").noconvert(), nb::arg("v").noconvert(), nb::arg("out").noconvert(), NoGil());
+    m.def(
+        "rope_table",
+        [](const RopeShape &shape, std::size_t first, const Rows &table) {
+            require(table.shape(1) == shape.rotated, "a RoPE table is as wide as the rotated part of a head");
+            const NoGilForRows released(table.shape(0));
+            rope_table(shape, first, table.shape(0), table.data());
+        },
+        nb::arg("shape"), nb::arg("first"), nb::arg("table").noconvert());
+    m.def(
+        "rope_rotate",
+        [](Pool &pool, const Rows &table, bool neox, std::size_t heads, std::size_t head_size, const Rows &x) {
+            require(table.shape(0) == x.shape(0) && table.shape(1) <= head_size && heads * head_size <= x.shape(1),
+                    "a RoPE table does not fit the rows it turns");
+            const NoGilForRows released(x.shape(0));
+            rope_rotate(pool, table.data(), table.shape(1), neox, x.shape(0), heads, head_size, x.data(), x.shape(1));
+        },
+        nb::arg("pool"), nb::arg("table").noconvert(), nb::arg("neox"), nb::arg("heads"), nb::arg("head_size"), x_);
+    m.def("attend", &attend_layer<Cache>, nb::arg("pool"), nb::arg("shape"), nb::arg("qkv").noconvert(),
+          nb::arg("position"), nb::arg("k").noconvert(), nb::arg("v").noconvert(), nb::arg("out").noconvert(), NoGil());
     // The same name: the cache's dtype, uint16 or uint8, says of which type it is.
-    m.def("attend", &attend_layer<Q8Cache>, nb::arg("pool"), nb::arg("shape"), nb::arg("qkv").noconvert(), nb::arg("position"),
-          nb::arg("k").noconvert(), nb::arg("v").noconvert(), nb::arg("out").noconvert(), NoGil());
-    m.def("hadamard", [](const Rows &x) {
-        const std::size_t n = x.shape(1);
-        require(n >= 8 && (n & (n - 1)) == 0, "a Hadamard matrix of this library is a power of two wide, from 8 on");
-        for (std::size_t i = 0; i < x.shape(0); ++i) {
-            kernels().hadamard(n, x.data() + i * n);
-        }
-    }, x_, NoGil());
-    m.def("widen_f16", [](const ConstHalves &x, const Vector &y) {
-        require(x.shape(0) == y.shape(0), "the two arrays differ in length");
-        kernels().f16_to_f32(x.shape(0), x.data(), y.data());
-    }, x_, y_, NoGil());
-    m.def("quantize_q8", [](const ConstVector &x, const Int8s &q, const Vector &d, const Int32s &sum) {
-        const std::size_t n = x.shape(0);
-        require(n % 32 == 0 && q.shape(0) == n && d.shape(0) == n / 32 && sum.shape(0) == n / 32, "the arrays do not fit");
-        kernels().quantize_q8_0(n, x.data(), q.data(), d.data(), sum.data());
-    }, x_, nb::arg("q").noconvert(), nb::arg("d").noconvert(), nb::arg("sum").noconvert(), NoGil());
-    m.def("round_f16", [](const ConstVector &x, const Halves &y) {
-        require(x.shape(0) == y.shape(0), "the two arrays differ in length");
-        kernels().f32_to_f16(x.shape(0), x.data(), y.data());
-    }, x_, y_, NoGil());
+    m.def("attend", &attend_layer<Q8Cache>, nb::arg("pool"), nb::arg("shape"), nb::arg("qkv").noconvert(),
+          nb::arg("position"), nb::arg("k").noconvert(), nb::arg("v").noconvert(), nb::arg("out").noconvert(), NoGil());
+    m.def(
+        "hadamard",
+        [](const Rows &x) {
+            const std::size_t n = x.shape(1);
+            require(n >= 8 && (n & (n - 1)) == 0,
+                    "a Hadamard matrix of this library is a power of two wide, from 8 on");
+            for (std::size_t i = 0; i < x.shape(0); ++i) {
+                kernels().hadamard(n, x.data() + i * n);
+            }
+        },
+        x_, NoGil());
+    m.def(
+        "widen_f16",
+        [](const ConstHalves &x, const Vector &y) {
+            require(x.shape(0) == y.shape(0), "the two arrays differ in length");
+            kernels().f16_to_f32(x.shape(0), x.data(), y.data());
+        },
+        x_, y_, NoGil());
+    m.def(
+        "quantize_q8",
+        [](const ConstVector &x, const Int8s &q, const Vector &d, const Int32s &sum) {
+            const std::size_t n = x.shape(0);
+            require(n % 32 == 0 && q.shape(0) == n && d.shape(0) == n / 32 && sum.shape(0) == n / 32,
+                    "the arrays do not fit");
+            kernels().quantize_q8_0(n, x.data(), q.data(), d.data(), sum.data());
+        },
+        x_, nb::arg("q").noconvert(), nb::arg("d").noconvert(), nb::arg("sum").noconvert(), NoGil());
+    m.def(
+        "round_f16",
+        [](const ConstVector &x, const Halves &y) {
+            require(x.shape(0) == y.shape(0), "the two arrays differ in length");
+            kernels().f32_to_f16(x.shape(0), x.data(), y.data());
+        },
+        x_, y_, NoGil());
 }
 
 }  // namespace
@@ -295,26 +327,32 @@ void bind_formats(nb::module_ &m) {
 }
 
 void register_kernels(nb::module_ &m) {
-    m.def("kernel_sets", [] {
-        std::vector<std::string> names;
-        for (const InstructionSet *set : instruction_sets()) {
-            if (set->supported()) {
-                names.emplace_back(set->name);
+    m.def(
+        "kernel_sets",
+        [] {
+            std::vector<std::string> names;
+            for (const InstructionSet *set : instruction_sets()) {
+                if (set->supported()) {
+                    names.emplace_back(set->name);
+                }
             }
-        }
-        return names;
-    }, "The instruction sets this processor runs, slowest first.");
+            return names;
+        },
+        "The instruction sets this processor runs, slowest first.");
     m.def("use_kernels", [](const std::string &name) { return use_instruction_set(name.c_str()); }, nb::arg("name"));
     m.def("kernel_set", [] { return std::string(instruction_set()); });
     nb::class_<Pool>(m, "Pool")
-        .def("__init__", [](Pool *self, std::size_t threads) {
-            try {
-                new (self) Pool(threads);
-            } catch (const std::system_error &) {
-                PyErr_Format(PyExc_OSError, "cannot start %zu threads", threads);
-                throw nb::python_error();
-            }
-        }, nb::arg("threads"), "Raises OSError when the system gives no more threads.")
+        .def(
+            "__init__",
+            [](Pool *self, std::size_t threads) {
+                try {
+                    new (self) Pool(threads);
+                } catch (const std::system_error &) {
+                    PyErr_Format(PyExc_OSError, "cannot start %zu threads", threads);
+                    throw nb::python_error();
+                }
+            },
+            nb::arg("threads"), "Raises OSError when the system gives no more threads.")
         .def_prop_ro("threads", &Pool::threads);
     nb::class_<Projection>(m, "Projection")
         .def(nb::init<std::shared_ptr<Pool>, std::size_t, const std::vector<std::tuple<int, Bytes, std::size_t>> &>(),

@@ -9,8 +9,8 @@
 
 namespace bankml {
 
-// y[c * ldy + r] = w[r] . x[c] for `rows` rows of k weights as they stand in the file and n columns of activations, an array
-// in the format's activation format. `scratch` is for block products alone.
+// y[c * ldy + r] = w[r] . x[c] for `rows` rows of k weights as they stand in the file and n columns of activations, an
+// array in the format's activation format. `scratch` is for block products alone.
 using Product = void(const std::uint8_t *w, std::size_t rows, std::size_t k, const void *x, std::size_t n, float *y,
                      std::size_t ldy, float *scratch);
 
@@ -19,8 +19,8 @@ struct BlockPlan {
     std::size_t rows, columns, scratch;
 };
 
-// One family of products: all of one order of additions, so of the same bits. `rows` takes any number of columns; `block`,
-// which may be absent, prepares its rows once and is run from `block_from` columns on.
+// One family of products: all of one order of additions, so of the same bits. `rows` takes any number of columns;
+// `block`, which may be absent, prepares its rows once and is run from `block_from` columns on.
 struct Products {
     Product *rows = nullptr;
     Product *block = nullptr;
@@ -58,6 +58,13 @@ const WeightFormat *find_weight_format(int id);
 // For a type whose bits depend neither on the matrix nor on the batch.
 inline Choice one_family(std::size_t, std::size_t, std::size_t) { return {0, 0, 0}; }
 
+// For a type that the reference repacks where a matrix has a multiple of eight rows; else one row by itself may have
+// other bits than several.
+template <std::size_t packed, std::size_t lone, std::size_t several>
+Choice repacked_or(std::size_t rows, std::size_t, std::size_t span) {
+    return {rows % 8 == 0 ? packed : span == 1 ? lone : several, 0, 0};
+}
+
 // A product over typed columns as a Product.
 template <class Column, auto function>
 void product_of(const std::uint8_t *w, std::size_t rows, std::size_t k, const void *x, std::size_t n, float *y,
@@ -77,7 +84,12 @@ inline std::uint16_t block_scale(const std::uint8_t *block) {
 }
 
 // The types of the functions that the instruction sets of one format share.
-using Q8Rows = void(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8Column *columns, std::size_t n, float *y,
-                    std::size_t ldy);
+using Q8Rows = void(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8Column *columns, std::size_t n,
+                    float *y, std::size_t ldy);
+
+using Q8_1Rows = void(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8_1Column *columns, std::size_t n,
+                      float *y, std::size_t ldy);
+using Q8KRows = void(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8KColumn *columns, std::size_t n,
+                     float *y, std::size_t ldy);
 
 }  // namespace bankml

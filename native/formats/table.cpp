@@ -3,11 +3,17 @@
 #include "formats/format.h"
 #include "formats/q1_0/q1_0.h"
 #include "formats/q2_0/q2_0.h"
+#include "formats/q4_0/q4_0.h"
+#include "formats/q4_K/q4_K.h"
+#include "formats/q5_K/q5_K.h"
+#include "formats/q6_K/q6_K.h"
+#include "formats/q8_0/q8_0.h"
 
 namespace bankml {
 namespace {
 
-constinit const WeightFormat *const formats[] = {&f16_format, &q1_0_format, &q2_0_format};
+constinit const WeightFormat *const formats[] = {&f16_format,  &q4_0_format, &q8_0_format, &q4_K_format,
+                                                 &q5_K_format, &q6_K_format, &q1_0_format, &q2_0_format};
 
 }  // namespace
 

@@ -11,8 +11,8 @@
 
 namespace bankml::grammar {
 
-// A state is a set of stacks each of which has a set of characters or a token on top, or nothing left: then the grammar is
-// complete. The state without a stack is the dead end.
+// A state is a set of stacks each of which has a set of characters or a token on top, or nothing left: then the grammar
+// is complete. The state without a stack is the dead end.
 using State = StackSet;
 
 class Automaton {
@@ -33,14 +33,16 @@ public:
         const std::uint32_t table = state < table_of_.size() ? table_of_[state] : 0;
         if (table != 0) {
             const State known = tables_[static_cast<std::size_t>(table - 1) * n_classes_ + number];
-            if (known != unknown) return known;
+            if (known != unknown) {
+                return known;
+            }
         }
         return compute(state, number);
     }
     // After the token `token`, as far as it stands for a token of the grammar.
     State step_token(State state, std::uint32_t token);
-    // Without the stacks that a whole token leaves behind when no character of it is complete: the empty one and those that
-    // want a token of the grammar.
+    // Without the stacks that a whole token leaves behind when no character of it is complete: the empty one and those
+    // that want a token of the grammar.
     State waiting(State state);
     State unite(State a, State b) { return stacks_.unite(a, b); }
     // Whether a character cut like this may stand here.
@@ -53,8 +55,8 @@ public:
 
 private:
     static constexpr State unknown = UINT32_MAX;
-    static constexpr std::size_t roomy = 24u << 20;       // bytes
-    static constexpr std::size_t most_cells = 8u << 20;   // of all tables, four bytes each
+    static constexpr std::size_t roomy = 24u << 20;      // bytes
+    static constexpr std::size_t most_cells = 8u << 20;  // of all tables, four bytes each
 
     State compute(State state, std::uint32_t number);
     void remember(State state, std::uint32_t number, State next);

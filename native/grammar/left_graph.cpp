@@ -12,7 +12,9 @@ Components components(const Edges &edges) {
     std::vector<std::uint32_t> number(n, unseen), low(n), open, path, edge(edges.first.begin(), edges.first.end() - 1);
     std::uint32_t counter = 0;
     for (std::uint32_t start = 0; start < n; ++start) {
-        if (number[start] != unseen) continue;
+        if (number[start] != unseen) {
+            continue;
+        }
         path.push_back(start);
         while (!path.empty()) {
             const std::uint32_t node = path.back();
@@ -29,12 +31,18 @@ Components components(const Edges &edges) {
                     break;
                 }
                 // A node whose component is closed is no way back.
-                if (out.of[to] == unseen) low[node] = std::min(low[node], low[to]);
+                if (out.of[to] == unseen) {
+                    low[node] = std::min(low[node], low[to]);
+                }
                 ++edge[node];
             }
-            if (deeper) continue;
+            if (deeper) {
+                continue;
+            }
             path.pop_back();
-            if (low[node] != number[node]) continue;
+            if (low[node] != number[node]) {
+                continue;
+            }
             std::uint32_t member;
             do {
                 member = open.back();

@@ -40,14 +40,16 @@ private:
     void walk(Mask &mask);
     void allow_cut(Mask &mask, std::uint32_t node, State state);
     void allow_by_token(Mask &mask, std::uint32_t node, State state);
-    State step(State state, std::uint32_t character) { return automaton_.step(state, automaton_.program().class_of(character)); }
+    State step(State state, std::uint32_t character) {
+        return automaton_.step(state, automaton_.program().class_of(character));
+    }
     State follow(State state, const std::vector<std::uint32_t> &characters);
     static void allow(Mask &mask, std::uint32_t token) { mask.bits[token >> 6] |= std::uint64_t{1} << (token & 63); }
 
     std::shared_ptr<const Vocabulary> vocabulary_;
     Automaton automaton_;
     State state_;
-    Partial cut_;  // the character that the text so far ends in
+    Partial cut_;               // the character that the text so far ends in
     std::optional<Runs> runs_;  // made for the first mask
     std::vector<State> path_;
     std::unordered_map<std::uint64_t, Mask> masks_;

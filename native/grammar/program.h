@@ -29,8 +29,8 @@ struct CharacterSet {
 
     auto operator<=>(const CharacterSet &) const = default;
     bool holds(std::uint32_t character) const;
-    // Whether llama.cpp lets a character cut like this stand here: some completion is in the set; for a negated set, none
-    // is among what it excludes.
+    // Whether llama.cpp lets a character cut like this stand here: some completion is in the set; for a negated set,
+    // none is among what it excludes.
     bool may_hold(Partial part) const;
 };
 
@@ -38,8 +38,8 @@ class Program {
 public:
     // Elements as (kind, value) in two arrays, the first element of each rule, and the rule to start from.
     // std::invalid_argument where they are no grammar.
-    Program(std::span<const std::uint8_t> kinds, std::span<const std::uint32_t> values, std::span<const std::uint32_t> starts,
-            std::uint32_t root);
+    Program(std::span<const std::uint8_t> kinds, std::span<const std::uint32_t> values,
+            std::span<const std::uint32_t> starts, std::uint32_t root);
 
     Kind kind(std::uint32_t at) const { return kinds_[at]; }
     // A `rule`'s number, a `token`'s id; for a set of characters its number.
@@ -53,7 +53,8 @@ public:
     std::size_t n_rules() const { return starts_.size(); }
     // The first position of each alternative of a rule.
     std::span<const std::uint32_t> alternatives(std::uint32_t rule) const {
-        return {alternatives_.data() + first_alternative_[rule], first_alternative_[rule + 1] - first_alternative_[rule]};
+        return {alternatives_.data() + first_alternative_[rule],
+                first_alternative_[rule + 1] - first_alternative_[rule]};
     }
     bool nullable(std::uint32_t rule) const { return nullable_[rule]; }
     bool has_tokens() const { return has_tokens_; }
@@ -73,7 +74,8 @@ public:
 
 private:
     void read(std::span<const std::uint8_t> kinds, std::span<const std::uint32_t> values);
-    std::uint32_t read_set(std::span<const std::uint8_t> kinds, std::span<const std::uint32_t> values, std::size_t at, CharacterSet &set);
+    std::uint32_t read_set(std::span<const std::uint8_t> kinds, std::span<const std::uint32_t> values, std::size_t at,
+                           CharacterSet &set);
     void find_nullable();
     void find_groups();
     void find_classes();

@@ -1,5 +1,6 @@
-// A shortcut through the vocabulary's tree. In the middle of a string, say, nearly every character leads on to one state, from
-// there to one other (or the same), and so on: whatever is spelled with such characters alone passes, whole subtrees at once.
+// A shortcut through the vocabulary's tree. In the middle of a string, say, nearly every character leads on to one
+// state, from there to one other (or the same), and so on: whatever is spelled with such characters alone passes, whole
+// subtrees at once.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -22,8 +23,12 @@ public:
     std::span<const std::uint32_t> class_of() const { return class_of_; }
     // Whether all that is below `node` can be spelled from `state` on. False may also mean that it was not found out.
     bool passes(Automaton &automaton, State state, std::uint32_t node, std::uint32_t height) {
-        if (below_[node] == 0) return true;
-        if (present_.size() > most_classes) return false;
+        if (below_[node] == 0) {
+            return true;
+        }
+        if (present_.size() > most_classes) {
+            return false;
+        }
         return (below_[node] & ~run_from(automaton, state)[std::min(height, longest + 1)]) == 0;
     }
     // States have lost their meaning.

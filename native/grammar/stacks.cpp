@@ -7,7 +7,7 @@ namespace bankml::grammar {
 
 namespace {
 
-constexpr int deepest_union = 10'000;           // recursion on the thread's own stack
+constexpr int deepest_union = 10'000;          // recursion on the thread's own stack
 constexpr std::size_t most_bytes = 64u << 20;  // of all sets together
 
 std::size_t hash(std::span<const Top> tops, bool has_empty) {
@@ -33,8 +33,9 @@ StackSet StackSets::single(std::uint32_t position, StackSet below) {
 }
 
 StackSet StackSets::make(std::vector<Top> &tops, bool has_empty) {
-    std::sort(tops.begin(), tops.end(),
-              [](const Top &a, const Top &b) { return a.position != b.position ? a.position < b.position : a.below < b.below; });
+    std::sort(tops.begin(), tops.end(), [](const Top &a, const Top &b) {
+        return a.position != b.position ? a.position < b.position : a.below < b.below;
+    });
     std::size_t kept = 0;
     for (const Top &top : tops) {
         if (kept != 0 && tops[kept - 1].position == top.position) {
@@ -48,17 +49,28 @@ StackSet StackSets::make(std::vector<Top> &tops, bool has_empty) {
 }
 
 StackSet StackSets::unite(StackSet a, StackSet b, int depth) {
-    if (a == b || b == none) return a;
-    if (a == none) return b;
-    if (a > b) std::swap(a, b);
-    if (depth > deepest_union) throw std::length_error("the grammar's rules are nested too deeply in one another");
+    if (a == b || b == none) {
+        return a;
+    }
+    if (a == none) {
+        return b;
+    }
+    if (a > b) {
+        std::swap(a, b);
+    }
+    if (depth > deepest_union) {
+        throw std::length_error("the grammar's rules are nested too deeply in one another");
+    }
     const std::uint64_t key = (static_cast<std::uint64_t>(a) << 32) | b;
-    if (const auto known = united_.find(key); known != united_.end()) return known->second;
+    if (const auto known = united_.find(key); known != united_.end()) {
+        return known->second;
+    }
     std::vector<Top> merged;
     const std::uint32_t n_a = sets_[a].count, n_b = sets_[b].count;
     // By index: uniting what lies below may move the tops.
     for (std::uint32_t i = 0, j = 0; i < n_a || j < n_b;) {
-        const Top *left = i < n_a ? &tops_[sets_[a].first + i] : nullptr, *right = j < n_b ? &tops_[sets_[b].first + j] : nullptr;
+        const Top *left = i < n_a ? &tops_[sets_[a].first + i] : nullptr,
+                  *right = j < n_b ? &tops_[sets_[b].first + j] : nullptr;
         if (right == nullptr || (left != nullptr && left->position < right->position)) {
             merged.push_back(*left);
             ++i;
@@ -77,18 +89,26 @@ StackSet StackSets::unite(StackSet a, StackSet b, int depth) {
 }
 
 StackSet StackSets::intern(std::span<const Top> tops, bool has_empty) {
-    if (tops.empty()) return has_empty ? empty : none;
+    if (tops.empty()) {
+        return has_empty ? empty : none;
+    }
     std::size_t slot = hash(tops, has_empty) & (table_.size() - 1);
     for (; table_[slot] != none; slot = (slot + 1) & (table_.size() - 1)) {
         const Entry &entry = sets_[table_[slot]];
-        if (entry.has_empty == has_empty && std::ranges::equal(tops, this->tops(table_[slot]))) return table_[slot];
+        if (entry.has_empty == has_empty && std::ranges::equal(tops, this->tops(table_[slot]))) {
+            return table_[slot];
+        }
     }
-    if (bytes() + tops.size() * sizeof(Top) > most_bytes) throw std::length_error("the grammar is too ambiguous: it can be read in too many ways");
+    if (bytes() + tops.size() * sizeof(Top) > most_bytes) {
+        throw std::length_error("the grammar is too ambiguous: it can be read in too many ways");
+    }
     const auto set = static_cast<StackSet>(sets_.size());
     sets_.push_back({static_cast<std::uint32_t>(tops_.size()), static_cast<std::uint32_t>(tops.size()), has_empty});
     tops_.insert(tops_.end(), tops.begin(), tops.end());
     table_[slot] = set;
-    if (sets_.size() * 2 > table_.size()) grow();
+    if (sets_.size() * 2 > table_.size()) {
+        grow();
+    }
     return set;
 }
 
@@ -96,7 +116,9 @@ void StackSets::grow() {
     table_.assign(table_.size() * 4, none);
     for (StackSet set = empty + 1; set < sets_.size(); ++set) {
         std::size_t slot = hash(tops(set), sets_[set].has_empty) & (table_.size() - 1);
-        while (table_[slot] != none) slot = (slot + 1) & (table_.size() - 1);
+        while (table_[slot] != none) {
+            slot = (slot + 1) & (table_.size() - 1);
+        }
         table_[slot] = set;
     }
 }
@@ -106,17 +128,25 @@ StackSet StackSets::keep_only(StackSet set) {
     needed[set] = 1;
     // What lies below was always made first.
     for (StackSet s = set; s > empty; --s) {
-        if (!needed[s]) continue;
-        for (const Top &top : tops(s)) needed[top.below] = 1;
+        if (!needed[s]) {
+            continue;
+        }
+        for (const Top &top : tops(s)) {
+            needed[top.below] = 1;
+        }
     }
     StackSets kept;
     std::vector<StackSet> renamed(sets_.size(), none);
     renamed[empty] = empty;
     std::vector<Top> copy;
     for (StackSet s = empty + 1; s <= set; ++s) {
-        if (!needed[s]) continue;
+        if (!needed[s]) {
+            continue;
+        }
         copy.clear();
-        for (const Top &top : tops(s)) copy.push_back({top.position, renamed[top.below]});
+        for (const Top &top : tops(s)) {
+            copy.push_back({top.position, renamed[top.below]});
+        }
         renamed[s] = kept.intern(copy, sets_[s].has_empty);
     }
     const StackSet now = renamed[set];

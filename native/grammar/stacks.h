@@ -1,8 +1,8 @@
 // Sets of pushdown stacks, each kept once: equal sets have equal numbers.
 //
-// A stack is read from its top: positions in the grammar, each the next thing to do when all above it is done. A set is held as
-// the position on top of each, and for every position the set of what lies below. Stacks that differ only deep down share
-// all above, so the number of stacks may be exponential where the size of the set is not.
+// A stack is read from its top: positions in the grammar, each the next thing to do when all above it is done. A set is
+// held as the position on top of each, and for every position the set of what lies below. Stacks that differ only deep
+// down share all above, so the number of stacks may be exponential where the size of the set is not.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -36,7 +36,9 @@ public:
     StackSet unite(StackSet a, StackSet b) { return unite(a, b, 0); }
 
     std::size_t n_sets() const { return sets_.size(); }
-    std::size_t bytes() const { return sets_.size() * (sizeof(Entry) + 2 * sizeof(StackSet)) + tops_.size() * sizeof(Top) + united_.size() * 40; }
+    std::size_t bytes() const {
+        return sets_.size() * (sizeof(Entry) + 2 * sizeof(StackSet)) + tops_.size() * sizeof(Top) + united_.size() * 40;
+    }
     // Forgets all but what `set` needs; its new number.
     StackSet keep_only(StackSet set);
 

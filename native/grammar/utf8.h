@@ -1,4 +1,5 @@
-// UTF-8 as llama.cpp's grammars read it: a character may be cut anywhere, and continuation bytes are not always checked.
+// UTF-8 as llama.cpp's grammars read it: a character may be cut anywhere, and continuation bytes are not always
+// checked.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -19,7 +20,8 @@ struct Decoded {
     Partial rest;
 };
 
-// The characters of `bytes` up to the first NUL, where `before` precedes them. Of bytes that are no UTF-8, no character.
+// The characters of `bytes` up to the first NUL, where `before` precedes them. Of bytes that are no UTF-8, no
+// character.
 Decoded decode(std::string_view bytes, Partial before);
 
 }  // namespace bankml::grammar

@@ -10,25 +10,25 @@
 
 namespace bankml::grammar {
 
-// The nodes are in order of depth first; node 0 is the root. A token stands at the node of its last whole character; with
-// bytes of a further one it is among the node's cut tokens. Tokens that no grammar lets pass are nowhere: end-of-generation
-// tokens, those without text, those that are no UTF-8.
+// The nodes are in order of depth first; node 0 is the root. A token stands at the node of its last whole character;
+// with bytes of a further one it is among the node's cut tokens. Tokens that no grammar lets pass are nowhere:
+// end-of-generation tokens, those without text, those that are no UTF-8.
 class Vocabulary {
 public:
     struct Node {
-        std::uint32_t character;      // index of the character that leads here, in `characters`
-        std::uint32_t end;            // the first node that is not below this one
-        std::uint16_t depth;          // in characters
-        std::uint16_t height;         // of the deepest node below, counted from here
-        std::uint32_t whole, cut;     // the first of its tokens among `whole_tokens` and `cut_tokens`
+        std::uint32_t character;   // index of the character that leads here, in `characters`
+        std::uint32_t end;         // the first node that is not below this one
+        std::uint16_t depth;       // in characters
+        std::uint16_t height;      // of the deepest node below, counted from here
+        std::uint32_t whole, cut;  // the first of its tokens among `whole_tokens` and `cut_tokens`
     };
     struct CutToken {
         std::uint32_t token;
         Partial rest;
     };
 
-    // `pieces`: the bytes of each token, control tokens included. std::invalid_argument for an id that is no token, or a token
-    // of more than 65,535 characters.
+    // `pieces`: the bytes of each token, control tokens included. std::invalid_argument for an id that is no token, or
+    // a token of more than 65,535 characters.
     Vocabulary(std::vector<std::string> pieces, std::span<const std::uint32_t> end_of_generation);
 
     std::size_t n_tokens() const { return pieces_.size(); }

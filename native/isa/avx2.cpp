@@ -1,9 +1,14 @@
 // AVX2 with FMA, F16C and BMI2. This file itself is compiled for any x86-64.
+#include "kernels/avx2/avx2.h"
 #include "formats/f16/f16.h"
 #include "formats/q1_0/q1_0.h"
 #include "formats/q2_0/q2_0.h"
+#include "formats/q4_0/q4_0.h"
+#include "formats/q4_K/q4_K.h"
+#include "formats/q5_K/q5_K.h"
+#include "formats/q6_K/q6_K.h"
+#include "formats/q8_0/q8_0.h"
 #include "isa/sets.h"
-#include "kernels/avx2/avx2.h"
 
 namespace bankml {
 namespace {
@@ -18,6 +23,8 @@ void override_kernels(Kernels &k) {
     k.f16_to_f32 = avx2::f16_to_f32;
     k.f16_round_trip = avx2::f16_round_trip;
     k.quantize_q8_0 = avx2::quantize_q8_0;
+    k.quantize_q8_1 = avx2::quantize_q8_1;
+    k.quantize_q8_K = avx2::quantize_q8_K;
     k.rms_norm = avx2::rms_norm;
     k.swiglu = avx2::swiglu;
     k.add = avx2::add;
@@ -33,6 +40,14 @@ constinit const ProductOverride overrides[] = {
     {&f16_format, f16_gemm_family, {.block = avx2::f16_gemm, .plan = f16_gemm_plan}},
     {&q1_0_format, 0, {.rows = product_of<Q8Column, avx2::q1_0_rows>}},
     {&q2_0_format, 0, {.rows = product_of<Q8Column, avx2::q2_0_rows>}},
+    {&q8_0_format, 0, {.rows = product_of<Q8Column, avx2::q8_0_rows>}},
+    {&q4_0_format, q4_0_chain, {.rows = product_of<Q8Column, avx2::q4_0_chain_rows>}},
+    {&q4_0_format, q4_0_lanes, {.rows = product_of<Q8Column, avx2::q4_0_lanes_rows>}},
+    {&q4_K_format, q4_K_gemv, {.rows = product_of<Q8KColumn, avx2::q4_K_gemv_rows>}},
+    {&q4_K_format, q4_K_gemm, {.rows = product_of<Q8KColumn, avx2::q4_K_gemm_rows>}},
+    {&q4_K_format, q4_K_lanes, {.rows = product_of<Q8KColumn, avx2::q4_K_lanes_rows>}},
+    {&q5_K_format, 0, {.rows = product_of<Q8KColumn, avx2::q5_K_rows>}},
+    {&q6_K_format, 0, {.rows = product_of<Q8KColumn, avx2::q6_K_rows>}},
 };
 
 }  // namespace

@@ -1,9 +1,9 @@
 // AVX-512 with BW, VL, DQ, VBMI and VNNI, over AVX2. This file itself is compiled for any x86-64.
+#include "kernels/avx512/avx512.h"
 #include "formats/f16/f16.h"
 #include "formats/q1_0/q1_0.h"
 #include "formats/q2_0/q2_0.h"
 #include "isa/sets.h"
-#include "kernels/avx512/avx512.h"
 
 namespace bankml {
 namespace {

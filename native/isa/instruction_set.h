@@ -1,5 +1,5 @@
-// Instruction sets: what each computes faster than the one below it. `portable` is the definition; a set's file lists only
-// what it overrides. isa/<processor family>.cpp names the sets that a build has.
+// Instruction sets: what each computes faster than the one below it. `portable` is the definition; a set's file lists
+// only what it overrides. isa/<processor family>.cpp names the sets that a build has.
 #pragma once
 #include <span>
 

@@ -13,6 +13,8 @@ void override_kernels(Kernels &k) {
     k.f16_to_f32 = portable::f16_to_f32;
     k.f16_round_trip = portable::f16_round_trip;
     k.quantize_q8_0 = portable::quantize_q8_0;
+    k.quantize_q8_1 = portable::quantize_q8_1;
+    k.quantize_q8_K = portable::quantize_q8_K;
     k.rms_norm = portable::rms_norm;
     k.swiglu = portable::swiglu;
     k.add = portable::add;

@@ -102,8 +102,8 @@ struct Tile {
     std::size_t head, row, rows;
 };
 
-// The rows of all heads, one head after the other, are cut into llama.cpp's chunks, and those into tiles; which rows share
-// a tile decides which of them meet a masked cell with weight zero.
+// The rows of all heads, one head after the other, are cut into llama.cpp's chunks, and those into tiles; which rows
+// share a tile decides which of them meet a masked cell with weight zero.
 std::vector<Tile> tiles_of(std::size_t heads, std::size_t n, std::size_t llama_threads) {
     const std::size_t all = heads * n;
     const std::size_t fine = divide_up(all, divide_up(all, llama_threads * 4));
@@ -140,7 +140,8 @@ RopeShape rope_plain(std::size_t rotated, float base, float attention_factor) {
     return {rotated, base, 1.0f, 0.0f, attention_factor, 0.0f, 0.0f};
 }
 
-RopeShape rope_yarn(std::size_t rotated, float base, float factor, std::size_t original_context, float attention_factor) {
+RopeShape rope_yarn(std::size_t rotated, float base, float factor, std::size_t original_context,
+                    float attention_factor) {
     const int n = int(rotated);
     const auto turns_at = [&](float turns) {
         return float(n) * std::log(float(int(original_context)) / (turns * 2 * float(M_PI))) / (2 * std::log(base));
@@ -150,7 +151,12 @@ RopeShape rope_yarn(std::size_t rotated, float base, float factor, std::size_t o
     float magnitude = grown <= 1.0f ? 1.0f : 0.1f * 1.0f * std::log(grown) + 1.0f;
     magnitude *= 1.0f / (1.0f + 0.1f * std::log(grown));
     magnitude *= attention_factor;
-    return {rotated, base, scale, 1.0f, magnitude, std::max(0.0f, std::floor(turns_at(32.0f))),
+    return {rotated,
+            base,
+            scale,
+            1.0f,
+            magnitude,
+            std::max(0.0f, std::floor(turns_at(32.0f))),
             std::min(float(n - 1), std::ceil(turns_at(1.0f)))};
 }
 
@@ -181,8 +187,8 @@ void rope_rotate(Pool &pool, const float *table, std::size_t rotated, bool neox,
     });
 }
 
-void attend(Pool &pool, const AttentionShape &shape, const float *qkv, std::size_t ldqkv, std::size_t n, std::size_t position,
-            std::uint16_t *k, std::uint16_t *v, float *out) {
+void attend(Pool &pool, const AttentionShape &shape, const float *qkv, std::size_t ldqkv, std::size_t n,
+            std::size_t position, std::uint16_t *k, std::uint16_t *v, float *out) {
     store(shape, kernels(), qkv, ldqkv, n, position, k, v);
     const Call call{pool, kernels(), shape, qkv, ldqkv, n, position, k, v, out};
     const std::size_t seen = std::min(divide_up(position + n, padded_cells) * padded_cells, shape.cells);

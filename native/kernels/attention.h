@@ -19,7 +19,8 @@ struct RopeShape {
 // No scaling, and YaRN by `factor` from `original_context` positions (ramp between 32 and 1 turns), in the float
 // arithmetic that llama.cpp prepares its graph with. attention_factor multiplies the magnitude.
 RopeShape rope_plain(std::size_t rotated, float base, float attention_factor);
-RopeShape rope_yarn(std::size_t rotated, float base, float factor, std::size_t original_context, float attention_factor);
+RopeShape rope_yarn(std::size_t rotated, float base, float factor, std::size_t original_context,
+                    float attention_factor);
 
 // table[i * rotated ..]: (cos, sin) pairs of position first + i.
 void rope_table(const RopeShape &shape, std::size_t first, std::size_t n, float *table);
@@ -37,15 +38,16 @@ struct AttentionShape {
 };
 
 // Rows of `qkv` (stride ldqkv) hold Q's heads, then K's, then V's. K and V are rounded to f16 and stored in cells
-// [position, position + n) of the caches k, v: [kv_heads][cells][head_size]; then every row attends to the cells up to its
-// own. out: [n][heads * head_size].
-void attend(Pool &pool, const AttentionShape &shape, const float *qkv, std::size_t ldqkv, std::size_t n, std::size_t position,
-            std::uint16_t *k, std::uint16_t *v, float *out);
+// [position, position + n) of the caches k, v: [kv_heads][cells][head_size]; then every row attends to the cells up to
+// its own. out: [n][heads * head_size].
+void attend(Pool &pool, const AttentionShape &shape, const float *qkv, std::size_t ldqkv, std::size_t n,
+            std::size_t position, std::uint16_t *k, std::uint16_t *v, float *out);
 
 inline constexpr std::size_t max_q8_head = 256;  // values of a head that attend_q8 takes
 
-// The same over a cache in q8_0, rows of head_size / 32 blocks: [kv_heads][cells][head_size / 32 * 34 bytes]. Heads of whole
-// 64s are turned by Hadamard matrices before they are quantized, and so is what comes out. Always row by row, whatever n is.
+// The same over a cache in q8_0, rows of head_size / 32 blocks: [kv_heads][cells][head_size / 32 * 34 bytes]. Heads of
+// whole 64s are turned by Hadamard matrices before they are quantized, and so is what comes out. Always row by row,
+// whatever n is.
 void attend_q8(Pool &pool, const AttentionShape &shape, const float *qkv, std::size_t ldqkv, std::size_t n,
                std::size_t position, std::uint8_t *k, std::uint8_t *v, float *out);
 

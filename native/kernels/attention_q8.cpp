@@ -6,8 +6,8 @@
 namespace bankml {
 namespace {
 
-// How many values turn together; 0: none do. llama.cpp turns heads of whole 64s only: Q and K over the largest power of two
-// that divides the head, V and what comes out over 64.
+// How many values turn together; 0: none do. llama.cpp turns heads of whole 64s only: Q and K over the largest power of
+// two that divides the head, V and what comes out over 64.
 struct Rotations {
     std::size_t qk, v;
 };

@@ -12,7 +12,8 @@ void attend_f16(Pool &pool, const AttentionShape &shape, const float *qkv, std::
 
 void attend_q8_0(Pool &pool, const AttentionShape &shape, const float *qkv, std::size_t ldqkv, std::size_t n,
                  std::size_t position, void *k, void *v, float *out) {
-    attend_q8(pool, shape, qkv, ldqkv, n, position, static_cast<std::uint8_t *>(k), static_cast<std::uint8_t *>(v), out);
+    attend_q8(pool, shape, qkv, ldqkv, n, position, static_cast<std::uint8_t *>(k), static_cast<std::uint8_t *>(v),
+              out);
 }
 
 constinit const CacheFormat formats[] = {

@@ -15,7 +15,8 @@ inline float polynomial_exp(float x) {
     const std::uint32_t e = std::bit_cast<std::uint32_t>(z) << 23;
     const float k = std::bit_cast<float>(e + 0x3f800000u);
     const float u = b * b;
-    const float high = std::fma(std::fma(0x1.0e4020p-7f, b, 0x1.573e2ep-5f), u, std::fma(0x1.555e66p-3f, b, 0x1.fffdb6p-2f));
+    const float high =
+        std::fma(std::fma(0x1.0e4020p-7f, b, 0x1.573e2ep-5f), u, std::fma(0x1.555e66p-3f, b, 0x1.fffdb6p-2f));
     const float j = std::fma(high, u, 0x1.ffffecp-1f * b);
     const float size = std::fabs(n);
     if (!(size > 126.0f)) {

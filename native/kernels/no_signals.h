@@ -7,10 +7,10 @@
 
 namespace bankml {
 
-// A thread begins with the mask of the one that starts it. What a fault of its own raises is left through: the host's crash
-// handler is to see it.
+// A thread begins with the mask of the one that starts it. What a fault of its own raises is left through: the host's
+// crash handler is to see it.
 class NoSignals {
-  public:
+public:
     NoSignals() {
         sigset_t all;
         sigfillset(&all);
@@ -23,7 +23,7 @@ class NoSignals {
     NoSignals(const NoSignals &) = delete;
     NoSignals &operator=(const NoSignals &) = delete;
 
-  private:
+private:
     sigset_t before_;
 };
 

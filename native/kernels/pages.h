@@ -4,9 +4,9 @@
 // one thread and read again in another would leave its memory behind. What is small comes from operator new, where the
 // sanitizers see its ends.
 #pragma once
+#include <sys/mman.h>
 #include <cstddef>
 #include <new>
-#include <sys/mman.h>
 #include <vector>
 
 namespace bankml {

@@ -16,7 +16,7 @@
 namespace bankml {
 
 class Pool {
-  public:
+public:
     // Throws std::system_error when the system gives no more threads; those started by then have ended.
     explicit Pool(std::size_t threads);
     ~Pool();
@@ -33,12 +33,12 @@ class Pool {
 
     // A buffer of at least `floats` floats that belongs to `thread` during a run.
     float *scratch(std::size_t thread, std::size_t floats);
-    // A buffer that all threads may see during a run, alive until the next call for the same one. One pool's calls come one
-    // after the other, so a model's layers share them.
+    // A buffer that all threads may see during a run, alive until the next call for the same one. One pool's calls come
+    // one after the other, so a model's layers share them.
     enum class Shared { activations, products, parts };
     float *shared(Shared which, std::size_t floats);
 
-  private:
+private:
     using Call = void (*)(const void *work, std::size_t chunk, std::size_t thread);
     template <class Work>
     static void call(const void *work, std::size_t chunk, std::size_t thread) {

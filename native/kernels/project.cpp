@@ -7,9 +7,9 @@
 namespace bankml {
 namespace {
 
-constexpr std::size_t piece_rows = 32;     // rows of a piece: what every instruction set finds side by side
-constexpr std::size_t slab_columns = 64;   // columns that meet a piece while it is in the cache
-constexpr std::size_t buffer_align = 16;   // floats between two formats' buffers
+constexpr std::size_t piece_rows = 32;    // rows of a piece: what every instruction set finds side by side
+constexpr std::size_t slab_columns = 64;  // columns that meet a piece while it is in the cache
+constexpr std::size_t buffer_align = 16;  // floats between two formats' buffers
 
 // The activations in one format: where its columns are.
 struct Converted {
@@ -101,7 +101,8 @@ Cut cut_of(const Products &products, const Matrix &m, std::size_t count, std::si
     return {false, {piece_rows, slab_columns, 0}};
 }
 
-void cut(const Job &job, const Matrix &m, const Converted &x, const Cut &by, std::size_t offset, std::vector<Piece> &pieces) {
+void cut(const Job &job, const Matrix &m, const Converted &x, const Cut &by, std::size_t offset,
+         std::vector<Piece> &pieces) {
     const std::size_t column_bytes = x.format->column_bytes(m.columns);
     const Products &family = products(*m.format, job.family);
     for (std::size_t row = 0; row < m.rows; row += by.plan.rows) {
@@ -140,7 +141,8 @@ void project(Pool &pool, const std::vector<Matrix> &matrices, const float *x, st
         const std::uint8_t *w = m.data + piece.row * m.format->row_bytes(m.columns);
         Product *product = piece.block ? piece.products->block : piece.products->rows;
         float *scratch = piece.block ? pool.scratch(thread, piece.scratch) : nullptr;
-        product(w, piece.rows, m.columns, piece.columns, piece.count, y + piece.begin * ldy + piece.offset, ldy, scratch);
+        product(w, piece.rows, m.columns, piece.columns, piece.count, y + piece.begin * ldy + piece.offset, ldy,
+                scratch);
     });
 }
 

@@ -18,9 +18,10 @@ struct Matrix {
 
 // y[i * ldy + offset + r] = matrix[r] . x[i] for every matrix, its rows behind those of the matrix before it.
 //
-// x: n rows of `columns` floats, the same number for every matrix; the matrices may be of different types. The rows come in
-// spans of `span` rows (n is a multiple of it), each of them the micro-batch of one sequence: which of a type's products is
-// computed, and so the bits, depends on the span alone, however many sequences' spans are computed together.
+// x: n rows of `columns` floats, the same number for every matrix; the matrices may be of different types. The rows
+// come in spans of `span` rows (n is a multiple of it), each of them the micro-batch of one sequence: which of a type's
+// products is computed, and so the bits, depends on the span alone, however many sequences' spans are computed
+// together.
 void project(Pool &pool, const std::vector<Matrix> &matrices, const float *x, std::size_t n, std::size_t span, float *y,
              std::size_t ldy);
 

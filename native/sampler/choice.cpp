@@ -108,9 +108,8 @@ public:
         candidates.softmax(true);
         const float s = zipf_exponent(candidates.list());
         const float epsilon = s - 1;
-        const float k = powf((epsilon * powf(2, surprise_.mu())) /
-                                 (1 - powf(static_cast<float>(n_vocab_), -epsilon)),
-                             1 / s);
+        const float k =
+            powf((epsilon * powf(2, surprise_.mu())) / (1 - powf(static_cast<float>(n_vocab_), -epsilon)), 1 / s);
         const int32_t keep = std::max(truncate(k), 1);
         candidates.keep_first(std::min(static_cast<size_t>(keep), candidates.size()));
         surprise_.choose(candidates);
@@ -155,7 +154,10 @@ private:
 class AdaptiveP final : public Step {
 public:
     AdaptiveP(float target, float decay, uint32_t seed)
-        : target_(target), decay_(decay), weighted_sum_(target / (1.0f - decay)), total_weight_(1.0f / (1.0f - decay)),
+        : target_(target),
+          decay_(decay),
+          weighted_sum_(target / (1.0f - decay)),
+          total_weight_(1.0f / (1.0f - decay)),
           generator_(seed) {}
 
     void apply(Candidates &candidates) override {

@@ -10,9 +10,11 @@ namespace {
 
 class Dry final : public Step {
 public:
-    Dry(float multiplier, float base, int32_t allowed_length, int32_t last_n,
-        std::shared_ptr<const Breakers> breakers)
-        : multiplier_(multiplier), base_(base), allowed_(allowed_length), last_n_(last_n),
+    Dry(float multiplier, float base, int32_t allowed_length, int32_t last_n, std::shared_ptr<const Breakers> breakers)
+        : multiplier_(multiplier),
+          base_(base),
+          allowed_(allowed_length),
+          last_n_(last_n),
           breakers_(std::move(breakers)) {
         // Keeps base ^ exponent below the largest float, whose natural logarithm this is.
         constexpr float log_of_largest = 88.7228391f;

@@ -9,9 +9,9 @@
 namespace sampler {
 
 struct TokenProbabilities {
-    float chosen = 0.0f;        // of the token that was drawn
-    std::vector<int32_t> ids;   // the top n
-    std::vector<float> top;     // and their probabilities
+    float chosen = 0.0f;       // of the token that was drawn
+    std::vector<int32_t> ids;  // the top n
+    std::vector<float> top;    // and their probabilities
 };
 
 // Softmax over the raw `logits`, summed up in the order std::partial_sort leaves the whole vocabulary in when it

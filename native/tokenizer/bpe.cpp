@@ -15,7 +15,9 @@ std::vector<std::int32_t> cut_ids(const Vocabulary &vocabulary, bool parse_speci
     std::vector<std::int32_t> ids;
     for (std::size_t id = 0; id < vocabulary.cuts.size(); ++id) {
         const Cut cut = vocabulary.cuts[id];
-        if (cut == Cut::always || (cut == Cut::with_parse_special && parse_special)) ids.push_back(static_cast<std::int32_t>(id));
+        if (cut == Cut::always || (cut == Cut::with_parse_special && parse_special)) {
+            ids.push_back(static_cast<std::int32_t>(id));
+        }
     }
     return ids;
 }
@@ -32,22 +34,31 @@ public:
             parts_.push_back({merges_.byte(static_cast<unsigned char>(word[i])), at - 1, at + 1});
         }
         parts_.back().next = NONE;
-        for (std::int32_t i = 0; i + 1 < static_cast<std::int32_t>(parts_.size()); ++i) propose(i, i + 1);
+        for (std::int32_t i = 0; i + 1 < static_cast<std::int32_t>(parts_.size()); ++i) {
+            propose(i, i + 1);
+        }
         while (!queue_.empty()) {
             const Proposal p = queue_.top();
             queue_.pop();
             Part &left = parts_[p.left], &right = parts_[p.right];
             // A part only ever grows or goes, so a proposal whose strings are still there is still valid.
-            if (left.string != p.left_string || right.string != p.right_string) continue;
+            if (left.string != p.left_string || right.string != p.right_string) {
+                continue;
+            }
             left.string = p.made;
             left.next = right.next;
             right.string = GONE;
-            if (left.next != NONE) parts_[left.next].previous = p.left;
+            if (left.next != NONE) {
+                parts_[left.next].previous = p.left;
+            }
             propose(left.previous, p.left);
             propose(p.left, left.next);
         }
-        for (const Part &part : parts_)
-            if (part.string != GONE) merges_.append_tokens(part.string, out);
+        for (const Part &part : parts_) {
+            if (part.string != GONE) {
+                merges_.append_tokens(part.string, out);
+            }
+        }
     }
 
 private:
@@ -62,14 +73,20 @@ private:
         std::int32_t left, right;
         std::uint32_t left_string, right_string, made;
         // The lowest rank first, the leftmost of equals.
-        bool operator<(const Proposal &other) const { return rank != other.rank ? rank > other.rank : left > other.left; }
+        bool operator<(const Proposal &other) const {
+            return rank != other.rank ? rank > other.rank : left > other.left;
+        }
     };
 
     void propose(std::int32_t left, std::int32_t right) {
-        if (left == NONE || right == NONE) return;
+        if (left == NONE || right == NONE) {
+            return;
+        }
         const std::uint32_t l = parts_[left].string, r = parts_[right].string;
         const MergeTable::Merge &merge = merges_.find(l, r);
-        if (merge.rank != MergeTable::NO_RANK) queue_.push({merge.rank, left, right, l, r, merge.made});
+        if (merge.rank != MergeTable::NO_RANK) {
+            queue_.push({merge.rank, left, right, l, r, merge.made});
+        }
     }
 
     const MergeTable &merges_;
@@ -81,7 +98,10 @@ private:
 
 struct Bpe::Tables {
     explicit Tables(const Vocabulary &v)
-        : pretokenizer(v.pretokenizer), merges(v.tokens, v.merges), plain(v.tokens, cut_ids(v, false)), special(v.tokens, cut_ids(v, true)) {}
+        : pretokenizer(v.pretokenizer),
+          merges(v.tokens, v.merges),
+          plain(v.tokens, cut_ids(v, false)),
+          special(v.tokens, cut_ids(v, true)) {}
 
     Pretokenizer pretokenizer;
     MergeTable merges;
@@ -89,7 +109,9 @@ struct Bpe::Tables {
 };
 
 Bpe::Bpe(const Vocabulary &vocabulary) {
-    if (vocabulary.cuts.size() != vocabulary.tokens.size()) throw std::invalid_argument("as many cuts as tokens are needed");
+    if (vocabulary.cuts.size() != vocabulary.tokens.size()) {
+        throw std::invalid_argument("as many cuts as tokens are needed");
+    }
     tables_ = std::make_unique<const Tables>(vocabulary);
 }
 
@@ -112,7 +134,9 @@ std::vector<std::int32_t> Bpe::encode(std::string_view text, bool parse_special)
         std::size_t at = 0;
         for (const std::size_t end : ends) {
             word.clear();
-            for (; at < end; ++at) unicode::append_utf8(code_points[at], word);
+            for (; at < end; ++at) {
+                unicode::append_utf8(code_points[at], word);
+            }
             merger.append(word, out);
         }
     }
@@ -121,10 +145,16 @@ std::vector<std::int32_t> Bpe::encode(std::string_view text, bool parse_special)
 
 int first_in_hash_order(const std::vector<std::string> &tokens, const std::vector<std::string> &names) {
     std::unordered_map<std::string, std::int32_t> table;  // no reserve: growth decides the order
-    for (std::size_t id = 0; id < tokens.size(); ++id) table[tokens[id]] = static_cast<std::int32_t>(id);
-    for (const auto &[text, id] : table)
-        for (std::size_t i = 0; i < names.size(); ++i)
-            if (text == names[i]) return static_cast<int>(i);
+    for (std::size_t id = 0; id < tokens.size(); ++id) {
+        table[tokens[id]] = static_cast<std::int32_t>(id);
+    }
+    for (const auto &[text, id] : table) {
+        for (std::size_t i = 0; i < names.size(); ++i) {
+            if (text == names[i]) {
+                return static_cast<int>(i);
+            }
+        }
+    }
     return -1;
 }
 

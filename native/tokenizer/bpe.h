@@ -36,8 +36,8 @@ private:
     std::unique_ptr<const Tables> tables_;
 };
 
-// The name of `names` that a libstdc++ hash table of `tokens`, filled in order, meets first when walked; -1 for none. Where
-// a vocabulary has several tokens of one purpose, the reference takes the one this order gives.
+// The name of `names` that a libstdc++ hash table of `tokens`, filled in order, meets first when walked; -1 for none.
+// Where a vocabulary has several tokens of one purpose, the reference takes the one this order gives.
 int first_in_hash_order(const std::vector<std::string> &tokens, const std::vector<std::string> &names);
 
 }  // namespace bankml

@@ -19,19 +19,27 @@ std::array<std::string, 256> byte_characters() {
 MergeTable::MergeTable(const std::vector<std::string> &tokens, const std::vector<std::string> &merges)
     : n_tokens_(tokens.size()) {
     numbers_.reserve(tokens.size() + 256);
-    for (std::size_t id = 0; id < tokens.size(); ++id) numbers_.emplace(tokens[id], id);
+    for (std::size_t id = 0; id < tokens.size(); ++id) {
+        numbers_.emplace(tokens[id], id);
+    }
     const auto characters = byte_characters();
-    for (unsigned b = 0; b < 256; ++b) bytes_[b] = intern(characters[b]);
+    for (unsigned b = 0; b < 256; ++b) {
+        bytes_[b] = intern(characters[b]);
+    }
 
     std::size_t size = 16;
-    while (size < merges.size() * 2) size *= 2;
+    while (size < merges.size() * 2) {
+        size *= 2;
+    }
     slots_.resize(size);
     mask_ = size - 1;
     std::string made;
     for (std::size_t rank = 0; rank < merges.size(); ++rank) {
         const std::string_view merge = merges[rank];
         const std::size_t space = merge.find(' ', 1);
-        if (space == std::string_view::npos) throw std::invalid_argument("merge " + std::to_string(rank) + " has no two sides");
+        if (space == std::string_view::npos) {
+            throw std::invalid_argument("merge " + std::to_string(rank) + " has no two sides");
+        }
         const std::string_view left = merge.substr(0, space), right = merge.substr(space + 1);
         made.assign(left).append(right);
         insert(intern(left), intern(right), static_cast<std::uint32_t>(rank), intern(made));
@@ -41,7 +49,9 @@ MergeTable::MergeTable(const std::vector<std::string> &tokens, const std::vector
         std::vector<std::int32_t> &spelled = spelled_.emplace_back();
         for (const char c : text) {
             const auto found = numbers_.find(std::string(1, c));
-            if (found != numbers_.end() && found->second < n_tokens_) spelled.push_back(static_cast<std::int32_t>(found->second));
+            if (found != numbers_.end() && found->second < n_tokens_) {
+                spelled.push_back(static_cast<std::int32_t>(found->second));
+            }
         }
     }
     numbers_ = {};
@@ -50,21 +60,27 @@ MergeTable::MergeTable(const std::vector<std::string> &tokens, const std::vector
 
 std::uint32_t MergeTable::intern(std::string_view text) {
     const auto [at, is_new] = numbers_.emplace(text, n_tokens_ + others_.size());
-    if (is_new) others_.emplace_back(text);
+    if (is_new) {
+        others_.emplace_back(text);
+    }
     return at->second;
 }
 
 std::size_t MergeTable::slot(std::uint64_t pair) const {
     std::uint64_t hash = pair * 0x9E3779B97F4A7C15u;
     std::size_t at = (hash ^ hash >> 32) & mask_;
-    while (slots_[at].pair != pair && slots_[at].pair != EMPTY) at = (at + 1) & mask_;
+    while (slots_[at].pair != pair && slots_[at].pair != EMPTY) {
+        at = (at + 1) & mask_;
+    }
     return at;
 }
 
 void MergeTable::insert(std::uint32_t left, std::uint32_t right, std::uint32_t rank, std::uint32_t made) {
     const std::uint64_t pair = std::uint64_t{left} << 32 | right;
     Merge &merge = slots_[slot(pair)];
-    if (merge.pair == EMPTY) merge = {pair, rank, made};  // of a pair named twice, the first rank counts
+    if (merge.pair == EMPTY) {
+        merge = {pair, rank, made};  // of a pair named twice, the first rank counts
+    }
 }
 
 const MergeTable::Merge &MergeTable::find(std::uint32_t left, std::uint32_t right) const {

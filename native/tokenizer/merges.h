@@ -12,8 +12,8 @@ namespace bankml {
 // The printable character (in UTF-8) that stands for each byte in a vocabulary of this kind.
 std::array<std::string, 256> byte_characters();
 
-// Which pairs of strings merge, at what rank, and into what. Strings are numbered: a token has its own id, any other string
-// that a merge names or makes comes after the last token.
+// Which pairs of strings merge, at what rank, and into what. Strings are numbered: a token has its own id, any other
+// string that a merge names or makes comes after the last token.
 class MergeTable {
 public:
     static constexpr std::uint32_t NO_RANK = 0xFFFFFFFF;
@@ -31,7 +31,8 @@ public:
     // The string a byte of input begins as.
     std::uint32_t byte(unsigned char b) const { return bytes_[b]; }
 
-    // Appends the tokens of string `s`: itself, or where it is no token the tokens whose text is one byte of its spelling.
+    // Appends the tokens of string `s`: itself, or where it is no token the tokens whose text is one byte of its
+    // spelling.
     void append_tokens(std::uint32_t s, std::vector<std::int32_t> &out) const;
 
 private:

@@ -10,7 +10,8 @@ using unicode::Class;
 // A stretch of text; what lies outside it does not exist, so a look past its end finds nothing.
 class Span {
 public:
-    Span(const std::vector<char32_t> &text, std::size_t begin, std::size_t end) : text_(text), begin_(begin), end_(end) {}
+    Span(const std::vector<char32_t> &text, std::size_t begin, std::size_t end)
+        : text_(text), begin_(begin), end_(end) {}
 
     std::size_t begin() const { return begin_; }
     std::size_t end() const { return end_; }
@@ -21,20 +22,29 @@ public:
 
     // Where the run of class `c` that begins at `at` ends.
     std::size_t run(std::size_t at, Class c) const {
-        while (is(at, c)) ++at;
+        while (is(at, c)) {
+            ++at;
+        }
         return at;
     }
 
     // The length of 's 't 'm 'd 're 've 'll at `at`, or 0; the letters in either case where `any_case`.
     std::size_t contraction(std::size_t at, bool any_case) const {
-        if (!is(at, U'\'')) return 0;
+        if (!is(at, U'\'')) {
+            return 0;
+        }
         const auto letter = [&](std::size_t i) -> char32_t {
-            if (!has(i)) return 0;
+            if (!has(i)) {
+                return 0;
+            }
             return any_case && text_[i] >= U'A' && text_[i] <= U'Z' ? text_[i] + 32 : text_[i];
         };
         const char32_t first = letter(at + 1), second = letter(at + 2);
-        if (first == U's' || first == U't' || first == U'm' || first == U'd') return 2;
-        const bool pair = (first == U'r' && second == U'e') || (first == U'v' && second == U'e') || (first == U'l' && second == U'l');
+        if (first == U's' || first == U't' || first == U'm' || first == U'd') {
+            return 2;
+        }
+        const bool pair =
+            (first == U'r' && second == U'e') || (first == U'v' && second == U'e') || (first == U'l' && second == U'l');
         return pair ? 3 : 0;
     }
 
@@ -51,27 +61,42 @@ private:
 
 // 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
 std::size_t gpt2_word(const Span &span, std::size_t at) {
-    if (const std::size_t length = span.contraction(at, false)) return at + length;
+    if (const std::size_t length = span.contraction(at, false)) {
+        return at + length;
+    }
     const std::size_t body = span.is(at, U' ') ? at + 1 : at;
-    for (const Class c : {Class::letter, Class::number, Class::other})
-        if (span.is(body, c)) return span.run(body, c);
+    for (const Class c : {Class::letter, Class::number, Class::other}) {
+        if (span.is(body, c)) {
+            return span.run(body, c);
+        }
+    }
     return span.white_space(at);
 }
 
 // (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
 std::size_t qwen2_word(const Span &span, std::size_t at) {
-    if (const std::size_t length = span.contraction(at, true)) return at + length;
-    if (span.is(at, Class::number)) return at + 1;
-    if (span.is(at, Class::letter) || (!span.line_end(at) && span.is(at + 1, Class::letter)))
+    if (const std::size_t length = span.contraction(at, true)) {
+        return at + length;
+    }
+    if (span.is(at, Class::number)) {
+        return at + 1;
+    }
+    if (span.is(at, Class::letter) || (!span.line_end(at) && span.is(at + 1, Class::letter))) {
         return span.run(at + 1, Class::letter);
+    }
     const std::size_t body = span.is(at, U' ') ? at + 1 : at;
     if (span.is(body, Class::other)) {
         std::size_t end = span.run(body, Class::other);
-        while (span.line_end(end)) ++end;
+        while (span.line_end(end)) {
+            ++end;
+        }
         return end;
     }
-    for (std::size_t last = span.run(at, Class::space); last > at; --last)
-        if (span.line_end(last - 1)) return last;
+    for (std::size_t last = span.run(at, Class::space); last > at; --last) {
+        if (span.line_end(last - 1)) {
+            return last;
+        }
+    }
     return span.white_space(at);
 }
 
@@ -87,7 +112,9 @@ void split_span(const Span &span, Word word, std::vector<std::size_t> &ends) {
 void split_smollm(const std::vector<char32_t> &text, std::vector<std::size_t> &ends) {
     std::size_t begin = 0;
     for (std::size_t at = 0; at < text.size(); ++at) {
-        if (unicode::class_of(text[at]) != Class::number) continue;
+        if (unicode::class_of(text[at]) != Class::number) {
+            continue;
+        }
         split_span(Span(text, begin, at), gpt2_word, ends);
         ends.push_back(at + 1);
         begin = at + 1;
@@ -98,8 +125,12 @@ void split_smollm(const std::vector<char32_t> &text, std::vector<std::size_t> &e
 }  // namespace
 
 std::optional<Pretokenizer> pretokenizer_named(std::string_view name) {
-    if (name == "smollm") return Pretokenizer::smollm;
-    if (name == "qwen2") return Pretokenizer::qwen2;
+    if (name == "smollm") {
+        return Pretokenizer::smollm;
+    }
+    if (name == "qwen2") {
+        return Pretokenizer::qwen2;
+    }
     return std::nullopt;
 }
 

@@ -4,7 +4,8 @@
 
 namespace bankml {
 
-SpecialTokens::SpecialTokens(const std::vector<std::string> &tokens, std::vector<std::int32_t> ids) : order_(std::move(ids)), trie_(1) {
+SpecialTokens::SpecialTokens(const std::vector<std::string> &tokens, std::vector<std::int32_t> ids)
+    : order_(std::move(ids)), trie_(1) {
     // Not a stable sort: among tokens of one length the reference's order is std::sort's.
     std::sort(order_.begin(), order_.end(),
               [&](std::int32_t a, std::int32_t b) { return tokens[a].size() > tokens[b].size(); });
@@ -15,7 +16,9 @@ SpecialTokens::SpecialTokens(const std::vector<std::string> &tokens, std::vector
         for (const char c : text) {
             const auto [at, is_new] = trie_[node].next.emplace(static_cast<unsigned char>(c), trie_.size());
             node = at->second;
-            if (is_new) trie_.emplace_back();
+            if (is_new) {
+                trie_.emplace_back();
+            }
         }
         trie_[node].place = static_cast<std::int32_t>(place);
     }
@@ -31,9 +34,13 @@ std::vector<Fragment> SpecialTokens::cut(std::string_view input) const {
         std::uint32_t node = 0;
         for (std::size_t at = begin; at < input.size(); ++at) {
             const auto next = trie_[node].next.find(static_cast<unsigned char>(input[at]));
-            if (next == trie_[node].next.end()) break;
+            if (next == trie_[node].next.end()) {
+                break;
+            }
             node = next->second;
-            if (trie_[node].place >= 0) found.push_back({trie_[node].place, begin});
+            if (trie_[node].place >= 0) {
+                found.push_back({trie_[node].place, begin});
+            }
         }
     }
     std::sort(found.begin(), found.end(), [](const Found &a, const Found &b) {
@@ -45,7 +52,9 @@ std::vector<Fragment> SpecialTokens::cut(std::string_view input) const {
     std::vector<Fragment> cuts;
     for (const Found &f : found) {
         const std::size_t end = f.begin + lengths_[f.place];
-        if (taken[f.begin] || taken[end - 1]) continue;
+        if (taken[f.begin] || taken[end - 1]) {
+            continue;
+        }
         std::fill(taken.begin() + f.begin, taken.begin() + end, true);
         cuts.push_back({f.begin, end, order_[f.place]});
     }
@@ -54,11 +63,15 @@ std::vector<Fragment> SpecialTokens::cut(std::string_view input) const {
     std::vector<Fragment> fragments;
     std::size_t at = 0;
     for (const Fragment &f : cuts) {
-        if (f.begin > at) fragments.push_back({at, f.begin, -1});
+        if (f.begin > at) {
+            fragments.push_back({at, f.begin, -1});
+        }
         fragments.push_back(f);
         at = f.end;
     }
-    if (at < input.size()) fragments.push_back({at, input.size(), -1});
+    if (at < input.size()) {
+        fragments.push_back({at, input.size(), -1});
+    }
     return fragments;
 }
 

@@ -19,7 +19,8 @@ public:
     // `ids` in ascending order; `text(id)` their spelling in `tokens`.
     SpecialTokens(const std::vector<std::string> &tokens, std::vector<std::int32_t> ids);
 
-    // The fragments of `input` in order. Longer tokens are cut first, wherever they occur, then shorter ones from what is left.
+    // The fragments of `input` in order. Longer tokens are cut first, wherever they occur, then shorter ones from what
+    // is left.
     std::vector<Fragment> cut(std::string_view input) const;
 
 private:

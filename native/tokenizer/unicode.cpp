@@ -13,7 +13,9 @@ std::vector<Class> expand() {
     const std::size_t n_runs = sizeof RUNS / sizeof RUNS[0];
     for (std::size_t i = 0; i < n_runs; ++i) {
         const char32_t end = i + 1 < n_runs ? RUNS[i + 1] >> 2 : N_CODE_POINTS;
-        for (char32_t c = RUNS[i] >> 2; c < end; ++c) classes[c] = static_cast<Class>(RUNS[i] & 3);
+        for (char32_t c = RUNS[i] >> 2; c < end; ++c) {
+            classes[c] = static_cast<Class>(RUNS[i] & 3);
+        }
     }
     return classes;
 }
@@ -34,7 +36,12 @@ void decode(std::string_view bytes, std::vector<char32_t> &code_points) {
     code_points.reserve(bytes.size());
     for (std::size_t at = 0; at < bytes.size();) {
         const auto lead = static_cast<unsigned char>(bytes[at]);
-        const std::size_t length = lead < 0x80 ? 1 : lead < 0xC0 ? 0 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : lead < 0xF8 ? 4 : 0;
+        const std::size_t length = lead < 0x80   ? 1
+                                   : lead < 0xC0 ? 0
+                                   : lead < 0xE0 ? 2
+                                   : lead < 0xF0 ? 3
+                                   : lead < 0xF8 ? 4
+                                                 : 0;
         char32_t value = length == 1 ? lead : lead & (0x7Fu >> length);
         bool whole = length != 0 && at + length <= bytes.size();
         for (std::size_t i = 1; whole && i < length; ++i) {
@@ -56,7 +63,9 @@ void append_utf8(char32_t c, std::string &out) {
     }
     static constexpr unsigned char LEAD[] = {0, 0, 0xC0, 0xE0, 0xF0};
     out.push_back(static_cast<char>(LEAD[length] | c >> 6 * (length - 1)));
-    for (std::size_t i = length - 1; i-- > 0;) out.push_back(static_cast<char>(0x80 | (c >> 6 * i & 0x3F)));
+    for (std::size_t i = length - 1; i-- > 0;) {
+        out.push_back(static_cast<char>(0x80 | (c >> 6 * i & 0x3F)));
+    }
 }
 
 }  // namespace bankml::unicode

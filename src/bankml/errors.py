@@ -3,10 +3,12 @@
     BankmlError                 exit 1   500  server_error               the root; also an engine that failed
     ├── UsageError              exit 1                                   the command line was wrong
     ├── FileProblem             exit 1   500  server_error               a file is missing, unreadable, unwritable
-    ├── Refused                 exit 2   503  unavailable_error          guard, pin, or "does not play it"
+    ├── Refused                 exit 2   422  invalid_model_error        the guard, the pin or a manifest refuses it
+    │   ├── UnsupportedModel    exit 2   501  not_supported_error        a valid model of a kind that is not supported
+    │   ├── FileMissing         exit 2   404  not_found_error            it is pinned, but the file is not there
     │   ├── PinMismatch         exit 2   503  unavailable_error          the file is not the one that was pinned
     │   └── ModelChanged        exit 2   503  unavailable_error          the file is not the one that was verified
-    ├── Truncated               exit 3   503  unavailable_error          the header needs more bytes than there are
+    ├── Truncated               exit 3   422  invalid_model_error        the header needs more bytes than there are
     ├── EngineFailed            exit 1   502  bad_gateway_error          llama-server is gone, or its answer is none
     └── RequestError                     400  invalid_request_error      the client's mistake
         ├── ContextExceeded              400  exceed_context_size_error  the prompt does not fit
@@ -63,24 +65,38 @@ class FileProblem(BankmlError):
 
 class Refused(BankmlError):
     exit_code = 2
+    status = 422
+    kind = "invalid_model_error"
+
+
+class UnsupportedModel(Refused):
+    status = 501
+    kind = "not_supported_error"
+
+
+class FileMissing(Refused):
+    status = 404
+    kind = "not_found_error"
+
+
+class PinMismatch(Refused):
+    """503, as for ModelChanged: it can be cured by putting the pinned file back."""
+
     status = 503
     kind = "unavailable_error"
 
 
-class PinMismatch(Refused):
-    pass
-
-
 class ModelChanged(Refused):
-    pass
+    status = 503
+    kind = "unavailable_error"
 
 
 class Truncated(BankmlError):
     """The header needs `needs` bytes and the file has fewer."""
 
     exit_code = 3
-    status = 503
-    kind = "unavailable_error"
+    status = 422
+    kind = "invalid_model_error"
 
     def __init__(self, message: str, needs: int) -> None:
         super().__init__(message)
@@ -194,4 +210,4 @@ def named(name: str) -> Iterator[None]:
     except Refused as error:
         if error.message.startswith(name):
             raise
-        raise Refused(f"{name}: {error.message}") from error
+        raise type(error)(f"{name}: {error.message}") from error

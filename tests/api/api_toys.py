@@ -35,12 +35,15 @@ class ToyFile:
     fork_path = "/models/FORK.json"
     verified_at = 1767225600.5
     identity = SimpleNamespace(size=7, mtime_ns=1767225000_500000000)
-    header = SimpleNamespace(metadata={"general.architecture": "toy", "toy.context_length": 4096})
+    header = SimpleNamespace(metadata={"general.architecture": "toy", "toy.context_length": 4096}, tensors=())
     changed = False
 
     @property
     def unchanged(self):
         return not self.changed
+
+    def rehash(self):
+        self.check_unchanged()
 
     def check_unchanged(self):
         if self.changed:
@@ -133,7 +136,8 @@ class MemoryReply:
         self.status, self.body, self.content_type, self.headers = status, body, content_type, dict(headers)
         self.finished = True
 
-    def start(self, status, content_type):
+    def start(self, status, content_type, ping_interval=None):
+        self.ping_interval = ping_interval
         assert self.status is None, "answered twice"
         self.status, self.content_type = status, content_type
 

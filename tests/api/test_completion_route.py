@@ -92,7 +92,7 @@ def test_every_form_of_a_prompt(prompt):
         ({"n": 2}, "Field 'n'"),
         ({"stream": "yes"}, "Field 'stream'"),
         ({"return_tokens": 1}, "Field 'return_tokens'"),
-        ({"response_fields": ["content"]}, "Field 'response_fields'"),
+        ({"response_fields": "content"}, "Field 'response_fields'"),
         ({"model": "other"}, "there is no model 'other' here"),
         ({"prompt": [65] * 4096}, "exceeds the available context size (4096 tokens)"),
     ],

@@ -22,7 +22,7 @@ class SocketReply:
         self.start(status, content_type)
         self.write(body)
 
-    def start(self, status, content_type):
+    def start(self, status, content_type, ping_interval=None):
         self._handler.send_response(status)
         self._handler.send_header("Content-Type", content_type)
         self._handler.send_header("Connection", "close")

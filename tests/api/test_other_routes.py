@@ -129,8 +129,21 @@ def test_apply_template_is_the_prompt_that_is_completed(get):
     assert bytes(model.cache).decode() == prompt == "Q:Hi\nA:"
 
 
+def test_a_missing_feature_is_named(get):
+    for path, feature in (("/infill", "infill"), ("/v1/embeddings", "embeddings"), ("/v1/audio/speech", "audio")):
+        reply = get(path)
+        assert (reply.status, reply.error["type"]) == (501, "not_supported_error")
+        assert reply.error["message"].startswith(f"{path}: {feature} is not supported; this server answers ")
+
+
+def test_one_model_by_its_name(get):
+    listed = get("/v1/models").json["data"][0]
+    for name in ("toy-1m-f16", "toy-1m-f16:latest", "Toy-1M-F16.gguf", "toy-1m-f16%3Alatest"):
+        assert get(f"/v1/models/{name}").json == listed
+
+
 def test_unknown_paths_and_wrong_methods(get):
-    for path in ["/", "/v1", "/v1/models/", "/HEALTH", "/bankml/../bankml", "/infill"]:
+    for path in ["/", "/v1", "/v1/models/", "/v1/models/other", "/HEALTH", "/bankml/../bankml"]:
         reply = get(path)
         assert (reply.status, reply.error["type"], reply.error["code"]) == (404, "not_found_error", 404)
     for path, method, allow in [

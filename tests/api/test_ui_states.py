@@ -91,7 +91,7 @@ def test_the_first_sample_of_memory_is_seen(chromium):
 
 def test_models_are_told_apart(chromium):
     toy = {"file": "Toy-1M-F16.gguf", "sha256": "1" * 64, "found": True, "reason": None}
-    gone = {"found": False, "reason": "away.gguf is pinned, but the file is not here"}
+    gone = {"found": False, "reason": "away.gguf is pinned, but the file is missing"}
     models = [
         {"name": "toy-1m-f16", **toy},
         {"name": "poet", "base": "toy-1m-f16", **toy},

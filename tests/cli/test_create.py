@@ -151,7 +151,7 @@ def test_a_conversion_hides_no_derived_model(run, forks, saved):
         ("a..b", "FROM base", 1, "error: the model name 'a..b' has '..' in it"),
         ("a\x01", "FROM base", 1, "error: the model name 'a\\x01' has the character"),
         ("base", "FROM base", 1, "error: 'base' is the name of a pinned file"),
-        ("x", "FROM none", 1, "error: there is no model 'none' here; this server answers as 'base'"),
+        ("x", "FROM none", 1, "error: unknown model 'none'; this server answers as 'base'"),
         ("x", "FROM base\nADAPTER y", 1, "error: Modelfile line 2: ADAPTER is refused"),
         ("x", "FROM base\nTEMPLATE y", 1, "error: the TEMPLATE is not the one in base.gguf"),
         ("x", "SYSTEM y", 1, "error: the Modelfile has no FROM line"),

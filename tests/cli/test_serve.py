@@ -177,7 +177,7 @@ def test_nothing_is_served_that_is_not_pinned_or_not_played(house, good, hex64, 
 def test_what_the_header_alone_shows_is_said_before_the_file_is_hashed(house, tmp_path, capfd):
     (tmp_path / "m.gguf").write_bytes(NOT_PLAYED)  # nor has it the sha256 that is pinned
     assert main(["serve", "m.gguf", "--native"]) == 2
-    assert "does not play it: tensor 'token_embd.weight' is missing" in capfd.readouterr().err and house == {}
+    assert "unsupported model: tensor 'token_embd.weight' is missing" in capfd.readouterr().err and house == {}
 
 
 MODES = {"--native": ["--native"], "--spawn": ["--spawn", "/bin/true"], "--upstream alone": ["--upstream=127.0.0.1:7"]}
@@ -194,6 +194,7 @@ OPTIONS = {  # a value that can be given, and the modes in which it has an effec
     "--keep-alive": ("1h", ("--native",)),
     "--spec-ngram": (None, ("--spawn",)),
     "--engine-log": ("log", ("--spawn",)),
+    "--engine-mmap": (None, ("--spawn",)),
 }
 
 

@@ -23,7 +23,7 @@ SHELL = re.compile(r"```sh\n(.*?)```", re.S)
 
 
 def test_every_room_has_a_page():
-    shared = {"files": "errors"}
+    shared = {"files": "errors", "pages": "errors"}
     rooms = {shared.get(room, room) for room in FLOORS if not room.startswith("_")}
     assert {page.stem for page in ROOMS} == rooms
 
@@ -47,6 +47,34 @@ def test_public_names_are_there(page):
     room = "bankml" if page.stem == "errors" else f"bankml.{page.stem}"
     for name in names:
         resolve_name(f"{room}.{name}")
+
+
+def test_the_glossary_names_what_exists():
+    """Every name in the column "defined in" resolves, and no term has two rows."""
+    rows = re.findall(r"^\| (.+?) \| .+? \| (.+?) \|$", (DOCS / "glossary.md").read_text(), re.M)
+    terms = [term for term, _ in rows if term not in ("term", "---")]
+    assert len(terms) >= 60 and len(set(terms)) == len(terms)
+    for _, where in rows:
+        for name in re.findall(r"`(.+?)`", where):
+            resolve_name(f"bankml.{name}")
+
+
+def test_the_architecture_page_names_what_exists():
+    page = (DOCS / "architecture.md").read_text()
+    names = set(re.findall(rf"`((?:{'|'.join(FLOORS)})[./][a-z_./]+(?:\.[A-Z]\w+)?)`", page))
+    assert len(names) > 20
+    for name in names:
+        if "/" in name:
+            assert (ROOT / "src" / "bankml" / name).exists(), name
+        else:
+            resolve_name(f"bankml.{name}")
+
+
+def test_the_architecture_page_has_the_floors():
+    rows = re.findall(r"^\| ([0-9, ]+) \| \[?([a-z, ]+)", (DOCS / "architecture.md").read_text(), re.M)
+    floors = {room: floor for given, rooms in rows for room in rooms.strip().split(", ") for floor in [given]}
+    assert floors.keys() == FLOORS.keys() - {"_native", "__main__"}
+    assert [room for room, floor in floors.items() if str(FLOORS[room]) not in floor.split(", ")] == []
 
 
 def commands(text):

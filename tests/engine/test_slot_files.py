@@ -136,14 +136,14 @@ def test_another_model_type_or_shape(folder):
     other = engine_with([])
     assert refused(other, folder, sha="cd" * 32) == f"the file is of another model, with the sha256 {SHA}"
     other.model.cache_type = "q8_0"
-    assert refused(other, folder) == "the file's K/V cache is f16, this server's is q8_0"
-    assert refused(engine_with([], width=2), folder) == "the file's K/V cache has another shape than the model's"
+    assert refused(other, folder) == "the file's KV cache is f16, this server's is q8_0"
+    assert refused(engine_with([], width=2), folder) == "the file's KV cache has another shape than the model's"
 
 
 def test_tokens_that_the_model_does_not_have(folder):
     engine = engine_with([300, -5])
     save(engine, SHA, folder, "a")
-    assert refused(engine, folder) == "the file holds tokens that the model does not have"
+    assert refused(engine, folder) == "the file has tokens that the model does not have"
 
 
 def test_a_count_of_tokens_that_is_no_count(folder, tmp_path):
@@ -173,7 +173,7 @@ def test_what_is_no_plain_file_is_neither_read_nor_replaced(folder, tmp_path, ki
         "folder": (tmp_path / "a").mkdir,
     }
     make[kind]()
-    what = "a is a symbolic link" if "link" in kind else "a is not a plain file"
+    what = "a is a symbolic link" if "link" in kind else "a is not a regular file"
     assert refused(engine_with([]), folder) == what
     with pytest.raises(FileProblem, match=f"^Unable to save slot: {what}$"):
         save(engine_with([1]), SHA, folder, "a")

@@ -32,6 +32,7 @@ class Trial:
     write_failed: threading.Event = field(default_factory=threading.Event)
     written: int = 0
     release: threading.Event = field(default_factory=threading.Event)
+    model: threading.Lock = field(default_factory=threading.Lock)
 
     def answer(self, request, reply):
         self.requests.append(request)
@@ -72,6 +73,34 @@ class Trial:
             self.written += 65536
         self.write_failed.set()
         return RequestOutcome(499)
+
+    def get_drip(self, request, reply):
+        """64 KiB every 20 ms, until the client is gone."""
+        reply.start(200, "application/octet-stream")
+        while reply.write(b"x" * 65536):
+            time.sleep(0.02)
+        self.write_failed.set()
+        return RequestOutcome(499)
+
+    def get_model(self, request, reply):
+        """`?N` events of 1,000 bytes, computed under the one lock of a model."""
+        with self.model:
+            reply.start(200, "text/event-stream")
+            for _ in range(int(request.query)):
+                if not reply.write(b"data: " + b"x" * 992 + b"\n\n"):
+                    self.write_failed.set()
+                    return RequestOutcome(499, completion_tokens=1)
+            reply.finish()
+        return RequestOutcome(200)
+
+    def get_silent_stream(self, request, reply):
+        """The head at once, then nothing until released, then two events; pings every 50 ms."""
+        reply.start(200, "text/event-stream", 0.05)
+        self.release.wait(10)
+        reply.write(b"data: 1\n\n")
+        reply.write(b"data: 2\n\n")
+        reply.finish()
+        return RequestOutcome(200)
 
     def get_wait(self, request, reply):
         """Computes silently until the client leaves, or until released."""

@@ -187,22 +187,6 @@ def test_hanging_up_in_a_stream_ends_it(serving):
         assert "/slow-stream" in line and "ttft=" in line
 
 
-def test_a_slow_reader_slows_nobody_and_is_bounded(serving):
-    with serving(Limits(backlog=100_000)) as served, served.connect() as slow:
-        slow.sendall(get("/flood"))
-        time.sleep(0.3)
-        held = served.trial.written
-        times = []
-        for _ in range(50):
-            begun = time.monotonic()
-            with served.connect() as quick:
-                quick.sendall(get("/x"))
-                assert quick.recv(65536).startswith(b"HTTP/1.1 200 ")
-            times.append(time.monotonic() - begun)
-        assert sorted(times)[25] < 0.05
-        assert served.trial.written == held < 16_000_000, "the server keeps what the client does not read"
-
-
 def test_32_clients_at_once_get_every_byte(serving, read):
     with serving() as served:
         count, results = 2000, {}
@@ -233,7 +217,7 @@ def test_a_defect_before_the_answer_is_a_500(serving, path):
         assert b"secret" not in first[1] and b"Traceback" not in first[1]
         log = "\n".join(served.lines(2))
         assert "secret" not in log
-        assert ("ValueError" if path == "/crash" else "no whole answer") in log
+        assert ("ValueError" if path == "/crash" else "no complete response") in log
 
 
 @pytest.mark.parametrize("version", ["1.0", "1.1"])

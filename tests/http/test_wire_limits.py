@@ -5,8 +5,8 @@ import time
 
 import pytest
 
+from bankml.http.gateway import Gateway
 from bankml.http.limits import Limits
-from bankml.http.protocol import Gateway
 
 MIB = 1 << 20
 
@@ -278,7 +278,7 @@ def test_a_body_may_not_drip_for_ever(serving, read):
 def test_a_client_that_reads_nothing_is_dropped(serving):
     with serving(SHORT) as served, served.connect() as client:
         begun = time.monotonic()
-        client.sendall(b"GET /flood HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        client.sendall(b"GET /drip HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert served.trial.write_failed.wait(4), "write() went on for a client that takes nothing"
         assert 0.45 < time.monotonic() - begun < 3
         with pytest.raises(ConnectionResetError):

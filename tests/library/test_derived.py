@@ -93,9 +93,9 @@ def test_a_name_with_a_tag(registry):
 def test_no_pin_is_ever_hidden(registry, name):
     create(registry, "mario", MARIO)
     for attempt in (lambda: create(registry, name, MARIO), lambda: copy(registry, "mario", name)):
-        with pytest.raises(RequestError, match="is the name of a pinned file: a derived model needs another"):
+        with pytest.raises(RequestError, match="is the name of a pinned file: choose another name"):
             attempt()
-    with pytest.raises(RequestError, match="is a pinned file: bankML deletes no weights"):
+    with pytest.raises(RequestError, match="is a pinned file, and bankML deletes no weights"):
         delete(registry, name)
     assert os.listdir(registry.folder).count("mario.MODEL.json") == 1 and len(os.listdir(registry.folder)) == 3
 
@@ -157,7 +157,7 @@ def test_only_the_bases_own_template(registry):
 
 
 def test_bases_that_will_not_do(registry, tmp_path):
-    with pytest.raises(NotFound, match="there is no model 'none' here"):
+    with pytest.raises(NotFound, match="unknown model 'none'"):
         create(registry, "mario", Modelfile("none"))
     with pytest.raises(RequestError, match="from is missing"):
         create(registry, "mario", Modelfile(""))
@@ -167,7 +167,7 @@ def test_bases_that_will_not_do(registry, tmp_path):
     with pytest.raises(Refused, match="bad magic"):
         create(registry, "mario", Modelfile("raw"))
     (tmp_path / "raw.gguf").unlink()
-    with pytest.raises(Refused, match=r"^raw\.gguf is pinned, but the file is not here: refused$"):
+    with pytest.raises(Refused, match=r"^raw\.gguf is pinned, but the file is missing: refused$"):
         create(registry, "mario", Modelfile("raw"))
     tiny.write(tmp_path / "odd.gguf", tiny.MODELS[1])
     make_odd(tmp_path / "odd.gguf")
@@ -239,7 +239,7 @@ EDITS = {
     "its kind is 'None'": [lambda it: it.pop("kind")],
     "it names the model 'luigi'": [lambda it: it.update(name="luigi")],
     "it names the model '../mario'|slash": [lambda it: it.update(name="../mario")],
-    "has a key 'extra'": [lambda it: it.update(extra=1)],
+    "has an unknown key 'extra'": [lambda it: it.update(extra=1)],
     "lacks 'created_at'": [lambda it: it.pop("created_at")],
     "lacks 'manifest_sha256'": [lambda it: it.pop("manifest_sha256")],
     "created_at is": [lambda it: it.update(created_at="yesterday")],
@@ -265,10 +265,10 @@ def test_an_edited_manifest_is_refused(registry, says, edit):
 
 BASES = {
     "its base is not an object": lambda it: it.update(base=None),
-    "its base has a key 'extra'": lambda it: it["base"].update(extra=1),
-    "file is not a text": lambda it: it["base"].update(file=3),
-    "its base and its layer name different sha256s": lambda it: it["base"].update(sha256="0" * 64),
-    "which no FORK.json here pins any more": lambda it: it["base"].update(file="other.gguf"),
+    "its base has an unknown key 'extra'": lambda it: it["base"].update(extra=1),
+    "file is not a string": lambda it: it["base"].update(file=3),
+    "its base and its layer have different sha256 values": lambda it: it["base"].update(sha256="0" * 64),
+    "which no FORK.json pins any more": lambda it: it["base"].update(file="other.gguf"),
 }
 
 
@@ -282,16 +282,16 @@ def test_a_base_with_a_right_digest_is_still_read_strictly(registry, says):
 
 LAYERS = {
     "parameters is not an object": lambda layer: layer.update(parameters=[]),
-    "no parameter 'mirostat'": lambda layer: layer["parameters"].update(mirostat=1),
-    "temperature is a number": lambda layer: layer["parameters"].update(temperature="hot"),
+    "unsupported parameter 'tfs_z'": lambda layer: layer["parameters"].update(tfs_z=1),
+    "temperature must be a number": lambda layer: layer["parameters"].update(temperature="hot"),
     "stop is not a list": lambda layer: layer.update(stop="x"),
-    "stop is a text that is not empty": lambda layer: layer.update(stop=[""]),
-    "stop is given at most 1024 times, not 1025": lambda layer: layer.update(stop=["x"] * 1025),
+    "stop must be a non-empty string": lambda layer: layer.update(stop=[""]),
+    "stop occurs 1025 times, the limit is 1024": lambda layer: layer.update(stop=["x"] * 1025),
     "one of messages is not an object": lambda layer: layer.update(messages=["x"]),
     "the role of a message": lambda layer: layer.update(messages=[{"role": "tool", "content": "x"}]),
     "template_sha256 is not 64 hex": lambda layer: layer.update(template_sha256="x"),
-    "system is not a text": lambda layer: layer.update(system=3),
-    "license is not a text": lambda layer: layer.update(license=[3]),
+    "system is not a string": lambda layer: layer.update(system=3),
+    "license is not a string": lambda layer: layer.update(license=[3]),
     "lacks 'requires'": lambda layer: layer.pop("requires"),
 }
 
@@ -350,7 +350,7 @@ def test_a_link_that_comes_while_a_manifest_is_written_is_replaced(registry, tmp
 def test_a_folder_with_a_manifests_name(registry, tmp_path):
     (tmp_path / "dd.MODEL.json").mkdir()
     for attempt in (lambda: create(registry, "dd", MARIO), lambda: delete(registry, "dd")):
-        with pytest.raises(Refused, match=r"^dd\.MODEL\.json is not a plain file: refused$"):
+        with pytest.raises(Refused, match=r"^dd\.MODEL\.json is not a regular file: refused$"):
             attempt()
     with pytest.raises(Refused, match=r"^dd\.MODEL\.json is not a manifest: cannot read dd.MODEL.json: not a reg"):
         registry.resolve("dd")
@@ -391,7 +391,7 @@ def test_a_base_whose_pin_changed_or_went(registry, tmp_path):
         registry.resolve("mario")
     (tmp_path / "Base-F16.gguf.FORK.json").unlink()
     with pytest.raises(
-        Refused, match=r"^mario was made of Base-F16\.gguf, which no FORK\.json here pins any more: refused$"
+        Refused, match=r"^mario was made of Base-F16\.gguf, which no FORK\.json pins any more: refused$"
     ):
         registry.resolve("mario")
 
@@ -449,5 +449,5 @@ def test_parameters_stand_under_the_requests_own():
 def test_a_layers_context():
     assert context_of("m", LAYER, 4096) == 512 == context_of("m", LAYER, 512)
     assert context_of("m", ModelLayer(), 4096) == context_of("m", None, 4096) == 4096
-    with pytest.raises(RequestError, match=r"^m asks for num_ctx 512, and this server's context is 511 \(--ctx\)$"):
+    with pytest.raises(RequestError, match=r"^m requires num_ctx 512, but this server's context is 511 \(--ctx\)$"):
         context_of("m", LAYER, 511)

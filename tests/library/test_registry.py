@@ -27,7 +27,7 @@ def test_every_pin_by_name_and_alias(tmp_path):
             str(tmp_path / "Qw-tiny-Q1_0.gguf.FORK.json"),
             str(tmp_path / "Qw-tiny-Q1_0.gguf"),
         )
-    with pytest.raises(NotFound, match="there is no model 'other' here; this server answers as 'qw-tiny-q1_0'"):
+    with pytest.raises(NotFound, match="unknown model 'other'; this server serves 'qw-tiny-q1_0'"):
         registry.resolve("other")
 
 
@@ -36,7 +36,7 @@ def test_a_name_without_the_weight_type_is_one_pins_alone(tmp_path):
     registry = Registry(str(tmp_path))
     assert registry.resolve("m").name == "m-q1_0"
     pin(tmp_path, "m-F16.gguf")
-    with pytest.raises(NotFound, match=r"there are m-f16, m-q1_0$"):
+    with pytest.raises(NotFound, match=r"available: m-f16, m-q1_0$"):
         registry.resolve("m")
     pin(tmp_path, "m.gguf")
     assert registry.resolve("m").source.file == "m.gguf"
@@ -58,7 +58,7 @@ def test_a_shared_short_name_is_not_the_startup_models_either(tmp_path):
         create(registry, "m", Modelfile("m-f16"))
     templated(forks / "m-Q1_0.gguf")
     pin(forks, "m-Q1_0.gguf")
-    with pytest.raises(NotFound, match=r"there are m-f16, m-q1_0$"):
+    with pytest.raises(NotFound, match=r"available: m-f16, m-q1_0$"):
         registry.resolve("m")
     assert not registry.is_pin("m") and registry.names_of(startup) == ("m-f16", "m-f16:latest", "m-f16.gguf")
     made = create(registry, "m", Modelfile("m-q1_0", system="x"))
@@ -165,7 +165,7 @@ def test_a_damaged_fork_takes_nothing_else_down(tmp_path, damage):
     registry = Registry(str(tmp_path))
     assert registry.resolve("a").name == "a"
     assert [problem.file for problem in registry.problems()] == ["0.FORK.json", "1.FORK.json"]
-    with pytest.raises(NotFound, match=r"passed over: 0\.FORK\.json: cannot read "):
+    with pytest.raises(NotFound, match=r"skipped 0\.FORK\.json: cannot read "):
         registry.resolve("b")
 
 
@@ -211,7 +211,7 @@ def test_records_that_name_no_file_are_passed_over(tmp_path):
     assert [(source.file, source.sha256) for source in registry.pins()] == [("ok.gguf", good)]
     reasons = {problem.reason for problem in registry.problems()}
     assert reasons == {
-        *(f"its record {i} pins what is no file's name" for i in range(4)),
+        *(f"its record {i} has a path that is not a file name" for i in range(4)),
         "its record of 'unpinned.gguf' has no sha256 of 64 hex digits",
         "its records of 'two.gguf' contradict each other",
     }
@@ -241,7 +241,7 @@ HOSTILE = {
     "\x7f": r"'\\x7f'",
     "\ud800": "ud800",
     "\u202e": "u202e",
-    "a" * 256: "256 characters long",
+    "a" * 256: "has 256 characters",
 }
 
 

@@ -151,7 +151,7 @@ def test_a_model_that_cannot_be_opened_is_refused_and_the_next_request_is_answer
     application = NativeApplication(library)
     shelf.failing = "two"
     status, error = said(application, "two")
-    assert (status, error["message"]) == (503, "two.gguf sha256 differs: refused")
+    assert (status, error["message"]) == (422, "two.gguf sha256 differs: refused")
     assert library.resident is None and shelf.alive == 0
     status = ask(application, "/bankml").json
     assert status["resident"] is None and status["model"] == "one", "what was verified last"
@@ -340,11 +340,11 @@ def test_a_file_that_is_gone_is_refused_without_its_path(three):
     application = NativeApplication(library)
     for path, body in (("/props", None), ("/tokenize", {"content": "x"}), ("/v1/chat/completions", user("Hi"))):
         reply = ask(application, path, body)
-        assert reply.status == 503 and str(three).encode() not in reply.body
+        assert reply.status == 404 and str(three).encode() not in reply.body
     assert ask(application, "/v1/models").json["data"] == []
     status = ask(application, "/bankml").json
     assert [(one["name"], one["found"]) for one in status["models"]] == [(names[0], False)]
-    assert status["refused"]["reason"] == f"{names[0]}.gguf is pinned, but the file is not here: refused"
+    assert status["refused"]["reason"] == f"{names[0]}.gguf is pinned, but the file is missing: refused"
 
 
 def test_a_file_replaced_between_two_requests_is_refused(three):
@@ -363,7 +363,7 @@ def test_a_file_replaced_between_two_requests_is_refused(three):
     assert reply.status == 503 and "!= pinned" in reply.error["message"], "that it differs from what was named is known"
     os.utime(other)  # now it may be any file, and is hashed again
     reply = ask(application, body=user("Hello", model=names[0], max_tokens=1))
-    assert reply.status == 503 and "is pinned to" in reply.error["message"], "the pin is not the one that was named"
+    assert reply.status == 422 and "is pinned to" in reply.error["message"], "the pin is not the one that was named"
 
 
 def test_a_pinned_file_that_is_nowhere(three):
@@ -372,4 +372,4 @@ def test_a_pinned_file_that_is_nowhere(three):
     library = open_library(verify(three / f"{names[0]}.gguf", three / "FORK.json"), 512, 1, shelf)
     shelf.sources["gone"] = replace(shelf.startup.source, name="gone", file="gone.gguf", path=None)
     reply = ask(NativeApplication(library), body=user("Hello", model="gone"))
-    assert (reply.status, reply.error["message"]) == (503, "gone.gguf is pinned, but the file is not here: refused")
+    assert (reply.status, reply.error["message"]) == (404, "gone.gguf is pinned, but the file is missing: refused")

@@ -105,7 +105,10 @@ def test_yarn_where_the_header_asks():
         ({"tensors": {"blk.1.attn_norm.weight": F16}}, "tensor 'blk.1.attn_norm.weight' is F16, not F32"),
         ({"tensors": {"rope_freqs.weight": F32}}, "tensor 'rope_freqs.weight' is not part of the llama architecture"),
         ({"tensors": {"blk.0.attn_q.bias": F32}}, "tensor 'blk.0.attn_q.bias' is not part of the llama architecture"),
-        ({"tensors": {"blk.0.attn_q_norm.weight": F32}}, "'blk.0.attn_q_norm.weight' is not part of the llama architecture"),
+        (
+            {"tensors": {"blk.0.attn_q_norm.weight": F32}},
+            "'blk.0.attn_q_norm.weight' is not part of the llama architecture",
+        ),
         ({"tensors": {"blk.1.ffn_down.weight": None}}, "tensor 'blk.1.ffn_down.weight' is missing"),
         ({"tensors": {"token_embd.weight": None}}, "tensor 'token_embd.weight' is missing"),
         (

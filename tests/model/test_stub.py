@@ -38,9 +38,10 @@ def stubbed():
 
 
 def compiled_parameters(function):
-    """Of each overload, out of the signature that nanobind writes: `def name(a: type[of, it], b: type = default) -> None`."""
+    """Of each overload, out of nanobind's signature: `def name(a: type[of, it], b: type = default) -> None`."""
     lists = []
-    for signature, *_ in function.__nb_signature__:
+    for full, *_ in function.__nb_signature__:
+        signature = full
         while (shorter := re.sub(r"\[[^][]*\]|(?<=\W)\([^()]*\)", "", signature)) != signature:
             signature = shorter
         inside = signature[signature.index("(") + 1 : signature.index(")")]

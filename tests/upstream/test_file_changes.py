@@ -107,8 +107,10 @@ def test_verify_on_demand(pinned):
     path, fork = pinned
     with storing(path, len(GOOD) - 1) as store, House(path, contents=GOOD, verified=lambda: verify(path, fork)) as it:
         status, _, got = it.ask("POST", "/bankml/verify", b"{}")
-        about = json.loads(got)
-        assert status == 200 and about["rehashed_at"] >= about["verified_at"]
+        said = json.loads(got)
+        about = json.loads(it.ask(path="/bankml")[2])
+        assert (status, said["model_sha256"]) == (200, sha256(GOOD).hexdigest())
+        assert about["rehashed_at"] == said["rehashed_at"] >= about["verified_at"]
         assert about["loading"] == "unknown" and about["proof"].startswith("proven: the file")
         assert it.chat()[0] == 200
         store()
@@ -161,7 +163,6 @@ def test_one_part_of_a_split_model_is_refused_in_every_mode(tmp_path, capfd, mon
         ["serve", str(path), "--spawn", "llama-server"],
         ["serve", str(path), "--upstream", "127.0.0.1:9"],
         ["verify", str(path), "--fork", f"{path}.FORK.json"],
-        ["generate", str(path), "--prompt", "Hi"],
         ["convert", str(path), "-o", str(out), "--outtype", "f16"],
     ):
         assert main(command) == 2, command

@@ -32,8 +32,8 @@ void block_tile(const float *a, const float *x, std::size_t k, float *y, std::si
 
 }  // namespace
 
-void f16_rows(const std::uint8_t *w, std::size_t rows, std::size_t k, const void *x, std::size_t n, float *y, std::size_t ldy,
-              float *) {
+void f16_rows(const std::uint8_t *w, std::size_t rows, std::size_t k, const void *x, std::size_t n, float *y,
+              std::size_t ldy, float *) {
     const float *columns = static_cast<const float *>(x);
     for (std::size_t c = 0; c < n; ++c) {
         for (std::size_t r = 0; r < rows; ++r) {
@@ -42,8 +42,8 @@ void f16_rows(const std::uint8_t *w, std::size_t rows, std::size_t k, const void
     }
 }
 
-void f16_gemm(const std::uint8_t *w, std::size_t rows, std::size_t k, const void *x, std::size_t n, float *y, std::size_t ldy,
-              float *scratch) {
+void f16_gemm(const std::uint8_t *w, std::size_t rows, std::size_t k, const void *x, std::size_t n, float *y,
+              std::size_t ldy, float *scratch) {
     const float *columns = static_cast<const float *>(x);
     for (std::size_t r = 0; r < rows; r += 4) {  // four rows interleaved, eight values at a time
         for (std::size_t i = 0; i < k; i += 8) {

@@ -87,8 +87,8 @@ void pack_rows(const std::uint16_t *w, std::size_t rows, std::size_t k, float *a
 
 }  // namespace
 
-// One row after the other: a single stream of weights is what the hardware's prefetchers follow best. Two rows at once read
-// memory at half the rate, and software prefetches only cost.
+// One row after the other: a single stream of weights is what the hardware's prefetchers follow best. Two rows at once
+// read memory at half the rate, and software prefetches only cost.
 void f16_dots(const std::uint16_t *w, std::size_t rows, std::size_t k, const float *x, float *y) {
     const std::size_t whole = k & ~std::size_t{31};
     for (std::size_t r = 0; r < rows; ++r, w += k) {
@@ -101,15 +101,16 @@ void f16_dots(const std::uint16_t *w, std::size_t rows, std::size_t k, const flo
     }
 }
 
-void f16_rows(const std::uint8_t *w, std::size_t rows, std::size_t k, const void *x, std::size_t n, float *y, std::size_t ldy,
-              float *) {
+void f16_rows(const std::uint8_t *w, std::size_t rows, std::size_t k, const void *x, std::size_t n, float *y,
+              std::size_t ldy, float *) {
     for (std::size_t c = 0; c < n; ++c) {
-        f16_dots(reinterpret_cast<const std::uint16_t *>(w), rows, k, static_cast<const float *>(x) + c * k, y + c * ldy);
+        f16_dots(reinterpret_cast<const std::uint16_t *>(w), rows, k, static_cast<const float *>(x) + c * k,
+                 y + c * ldy);
     }
 }
 
-void f16_gemm(const std::uint8_t *weights, std::size_t rows, std::size_t k, const void *activations, std::size_t columns,
-              float *y, std::size_t ldy, float *scratch) {
+void f16_gemm(const std::uint8_t *weights, std::size_t rows, std::size_t k, const void *activations,
+              std::size_t columns, float *y, std::size_t ldy, float *scratch) {
     const std::uint16_t *w = reinterpret_cast<const std::uint16_t *>(weights);
     const float *x = static_cast<const float *>(activations);
     for (std::size_t r = 0; r < rows; r += 8) {

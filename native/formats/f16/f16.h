@@ -1,5 +1,5 @@
-// F16: two bytes a weight. One order of additions where a row of activations is alone in its batch (ggml_vec_dot_f16), another
-// where there are several (llamafile_sgemm's tinyBLAS, for shapes that it takes).
+// F16: two bytes a weight. One order of additions where a row of activations is alone in its batch (ggml_vec_dot_f16),
+// another where there are several (llamafile_sgemm's tinyBLAS, for shapes that it takes).
 #pragma once
 #include "formats/format.h"
 

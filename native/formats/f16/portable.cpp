@@ -9,8 +9,8 @@
 namespace bankml {
 namespace portable {
 
-// Element i of a step of 32 belongs to accumulator i/8, lane i%8. Accumulators are added (0+2)+(1+3), then the halves of
-// the eight lanes, then neighbours twice. What is left of k is multiplied in float and added in double.
+// Element i of a step of 32 belongs to accumulator i/8, lane i%8. Accumulators are added (0+2)+(1+3), then the halves
+// of the eight lanes, then neighbours twice. What is left of k is multiplied in float and added in double.
 float f16_dot(const std::uint16_t *w, std::size_t k, const float *x) {
     const std::size_t whole = k & ~std::size_t{31};
     float acc[32] = {};

@@ -11,8 +11,8 @@ namespace {
 inline __m256i absent_bits(const std::uint8_t *bits) {
     std::int32_t word;
     std::memcpy(&word, bits, 4);
-    const __m256i spread = _mm256_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 3, 3, 3,
-                                            3, 3, 3, 3, 3);
+    const __m256i spread = _mm256_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 3,
+                                            3, 3, 3, 3, 3, 3, 3);
     const __m256i each = _mm256_set1_epi64x(std::int64_t(0x8040201008040201ull));
     const __m256i picked = _mm256_and_si256(_mm256_shuffle_epi8(_mm256_set1_epi32(word), spread), each);
     return _mm256_cmpeq_epi8(picked, _mm256_setzero_si256());

@@ -29,8 +29,8 @@ inline __mmask64 absent_bits(const std::uint8_t *a, const std::uint8_t *b) {
 
 // Rows a and b (the same row twice when one is left) against C columns: a's eight lanes in the lower half, b's above.
 template <std::size_t C>
-inline void q1_0_pair(const std::uint8_t *a, const std::uint8_t *b, std::size_t blocks, const Q8Column *columns, float *y,
-                      std::size_t ldy, bool both) {
+inline void q1_0_pair(const std::uint8_t *a, const std::uint8_t *b, std::size_t blocks, const Q8Column *columns,
+                      float *y, std::size_t ldy, bool both) {
     const __m512i ones = _mm512_set1_epi8(1), zero = _mm512_setzero_si512();
     __m512 acc[C];
     for (auto &v : acc) {
@@ -47,10 +47,12 @@ inline void q1_0_pair(const std::uint8_t *a, const std::uint8_t *b, std::size_t 
             const float *d = columns[c].d + i * 4;
             __m512 part = _mm512_setzero_ps();
             for (std::size_t j = 0; j < 4; ++j) {
-                const __m512i value = _mm512_broadcast_i64x4(_mm256_loadu_si256(reinterpret_cast<const __m256i *>(q + j * 32)));
+                const __m512i value =
+                    _mm512_broadcast_i64x4(_mm256_loadu_si256(reinterpret_cast<const __m256i *>(q + j * 32)));
                 const __m512i signed_value = _mm512_mask_sub_epi8(value, absent[j], zero, value);
                 const __m512 four = _mm512_cvtepi32_ps(_mm512_dpbusd_epi32(zero, ones, signed_value));
-                part = j == 0 ? _mm512_mul_ps(_mm512_set1_ps(d[j]), four) : _mm512_fmadd_ps(_mm512_set1_ps(d[j]), four, part);
+                part = j == 0 ? _mm512_mul_ps(_mm512_set1_ps(d[j]), four)
+                              : _mm512_fmadd_ps(_mm512_set1_ps(d[j]), four, part);
             }
             acc[c] = _mm512_fmadd_ps(scales, part, acc[c]);
         }

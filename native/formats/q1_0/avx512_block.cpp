@@ -54,7 +54,8 @@ void tabulate(const std::int8_t *q, std::size_t k, float *table) {
         __m512i sum = _mm512_setzero_si512();
         for (int i = 0; i < 4; ++i) {
             const std::int8_t value = q[at + i], negated = std::int8_t(std::uint8_t(-std::int32_t(value)));
-            sum = _mm512_add_epi32(sum, _mm512_mask_mov_epi32(_mm512_set1_epi32(negated), has[i], _mm512_set1_epi32(value)));
+            sum = _mm512_add_epi32(sum,
+                                   _mm512_mask_mov_epi32(_mm512_set1_epi32(negated), has[i], _mm512_set1_epi32(value)));
         }
         _mm512_store_ps(table, _mm512_cvtepi32_ps(sum));
     }
@@ -66,8 +67,8 @@ inline __m512i four_bits(const std::uint32_t *bits, int lane) {
 
 // 32 rows against C columns. A pass takes lanes_a_pass of the eight lanes through one block's four words.
 template <std::size_t C>
-void multiply_group(const PackedBlock *packed, std::size_t blocks, const float *const *tables, const Q8Column *columns, float *y,
-                    std::size_t ldy) {
+void multiply_group(const PackedBlock *packed, std::size_t blocks, const float *const *tables, const Q8Column *columns,
+                    float *y, std::size_t ldy) {
     alignas(64) __m512 acc[passes][C][2][lanes_a_pass];
     std::memset(acc, 0, sizeof acc);
     for (std::size_t b = 0; b < blocks; ++b, ++packed) {
@@ -113,8 +114,8 @@ void multiply_group(const PackedBlock *packed, std::size_t blocks, const float *
 }
 
 template <std::size_t C>
-void multiply_tile(const PackedBlock *packed, std::size_t rows, std::size_t blocks, float *tables, const Q8Column *columns, float *y,
-                   std::size_t ldy) {
+void multiply_tile(const PackedBlock *packed, std::size_t rows, std::size_t blocks, float *tables,
+                   const Q8Column *columns, float *y, std::size_t ldy) {
     const std::size_t k = blocks * q1_0_weights;
     const float *table[C];
     for (std::size_t c = 0; c < C; ++c) {
@@ -133,11 +134,12 @@ BlockPlan q1_0_plan(std::size_t k) {
     constexpr std::size_t block_bytes = 360000, slab_columns = 64;
     const std::size_t blocks = k / q1_0_weights;
     const std::size_t rows = std::max<std::size_t>(block_bytes / (blocks * q1_0_block_bytes) / 32 * 32, 32);
-    return {rows, slab_columns, packed_floats(rows, blocks) + tile_columns * k * 4 + 16};  // 16: to start on a cache line
+    return {rows, slab_columns,
+            packed_floats(rows, blocks) + tile_columns * k * 4 + 16};  // 16: to start on a cache line
 }
 
-void q1_0_block(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8Column *columns, std::size_t n, float *y,
-                std::size_t ldy, float *scratch) {
+void q1_0_block(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8Column *columns, std::size_t n,
+                float *y, std::size_t ldy, float *scratch) {
     const std::size_t blocks = k / q1_0_weights, whole = rows / group_rows * group_rows;
     scratch += (64 - reinterpret_cast<std::uintptr_t>(scratch) % 64) % 64 / sizeof(float);
     PackedBlock *packed = reinterpret_cast<PackedBlock *>(scratch);

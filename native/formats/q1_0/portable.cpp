@@ -8,10 +8,10 @@
 namespace bankml {
 namespace {
 
-// Eight lanes, each the sum of four neighbours of a block of 32, negated as i8 where the bit is 0 (so -128 stays -128); the
-// four blocks' products are chained, then scaled, then summed as lanes.
-void rows_product(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8Column *columns, std::size_t n, float *y,
-               std::size_t ldy) {
+// Eight lanes, each the sum of four neighbours of a block of 32, negated as i8 where the bit is 0 (so -128 stays -128);
+// the four blocks' products are chained, then scaled, then summed as lanes.
+void rows_product(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8Column *columns, std::size_t n,
+                  float *y, std::size_t ldy) {
     for (std::size_t r = 0; r < rows; ++r, w += k / q1_0_weights * q1_0_block_bytes) {
         for (std::size_t c = 0; c < n; ++c) {
             float lane[8] = {};

@@ -12,8 +12,8 @@ inline __m256i spread_codes(const std::uint8_t *codes) {
     std::int64_t eight;
     std::memcpy(&eight, codes, 8);
     const __m256i bytes = _mm256_set1_epi64x(eight);
-    const __m256i quad = _mm256_shuffle_epi8(bytes, _mm256_setr_epi8(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4,
-                                                                    5, 5, 5, 5, 6, 6, 6, 6, 7, 7, 7, 7));
+    const __m256i quad = _mm256_shuffle_epi8(bytes, _mm256_setr_epi8(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4,
+                                                                     4, 4, 4, 5, 5, 5, 5, 6, 6, 6, 6, 7, 7, 7, 7));
     // Within each 32-bit lane byte i needs a shift by 2 i; words are shifted, and masks keep each byte's own bits.
     const __m256i low = _mm256_and_si256(quad, _mm256_set1_epi32(0x00000003));
     const __m256i second = _mm256_and_si256(_mm256_srli_epi32(quad, 2), _mm256_set1_epi32(0x00000300));

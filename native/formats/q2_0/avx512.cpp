@@ -67,7 +67,8 @@ inline void q2_0_sixteen(const std::uint8_t *w, std::size_t blocks, const Q8Colu
     }
     const std::uint8_t *ahead = w + q2_0_lanes * row;  // past the array a prefetch does nothing
     for (std::size_t b = 0; b < blocks; ++b, w += q2_0_block_bytes) {
-        // Sixteen rows are more streams than the hardware follows: the rows after these are asked for here, in their order.
+        // Sixteen rows are more streams than the hardware follows: the rows after these are asked for here, in their
+        // order.
         for (std::size_t i = 0; i < q2_0_lanes * q2_0_block_bytes; i += 64, ahead += 64) {
             _mm_prefetch(reinterpret_cast<const char *>(ahead), _MM_HINT_T0);
         }
@@ -78,7 +79,8 @@ inline void q2_0_sixteen(const std::uint8_t *w, std::size_t blocks, const Q8Colu
             const float *d = columns[c].d + b * 2;
             const std::int32_t *sum = columns[c].sum + b * 2;
             __m512 part = _mm512_mul_ps(_mm512_set1_ps(d[0]), _mm512_cvtepi32_ps(block_sums(u.codes, q, sum[0])));
-            part = _mm512_fmadd_ps(_mm512_set1_ps(d[1]), _mm512_cvtepi32_ps(block_sums(u.codes + 8, q + 32, sum[1])), part);
+            part = _mm512_fmadd_ps(_mm512_set1_ps(d[1]), _mm512_cvtepi32_ps(block_sums(u.codes + 8, q + 32, sum[1])),
+                                   part);
             acc[c] = _mm512_fmadd_ps(u.scales, part, acc[c]);
         }
     }

@@ -8,8 +8,8 @@ namespace bankml {
 namespace {
 
 // One chain of multiply-adds a row, two whole block sums a step.
-void rows_product(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8Column *columns, std::size_t n, float *y,
-               std::size_t ldy) {
+void rows_product(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8Column *columns, std::size_t n,
+                  float *y, std::size_t ldy) {
     for (std::size_t r = 0; r < rows; ++r, w += k / q2_0_weights * q2_0_block_bytes) {
         for (std::size_t c = 0; c < n; ++c) {
             float total = 0.0f;

@@ -1,4 +1,5 @@
-// Q2_0: an f16 scale and 16 bytes of two-bit codes, lowest first, for 64 weights: code - 1 times scale. Activations in q8_0.
+// Q2_0: an f16 scale and 16 bytes of two-bit codes, lowest first, for 64 weights: code - 1 times scale. Activations in
+// q8_0.
 #pragma once
 #include "formats/format.h"
 

@@ -2,9 +2,9 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/cache_q8.h"
 #include "kernels/avx2/avx2.h"
 #include "kernels/avx2/vector.h"
+#include "kernels/cache_q8.h"
 
 namespace bankml::avx2 {
 namespace {
@@ -36,7 +36,8 @@ inline void add_weighted(const std::uint8_t *v, std::size_t head_size, float wei
 
 }  // namespace
 
-void attend_cells_q8(const Q8HeadCache &cache, std::size_t end, const Q8Column &q, float scale, float *sum, float *out) {
+void attend_cells_q8(const Q8HeadCache &cache, std::size_t end, const Q8Column &q, float scale, float *sum,
+                     float *out) {
     const std::size_t n = cache.head_size, row = q8_0_row_bytes(n);
     float m = -std::numeric_limits<float>::infinity(), s = 0.0f;
     for (std::size_t i = 0; i < n; i += 8) {

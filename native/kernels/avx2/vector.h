@@ -48,7 +48,8 @@ inline __m256 polynomial_exp8(__m256 x) {
     const __m256 round = _mm256_set1_ps(0x1.8p23f);
     const __m256 z = _mm256_fmadd_ps(x, _mm256_set1_ps(0x1.715476p+0f), round);
     const __m256 n = _mm256_sub_ps(z, round);
-    const __m256 b = _mm256_fnmadd_ps(n, _mm256_set1_ps(0x1.7f7d1cp-20f), _mm256_fnmadd_ps(n, _mm256_set1_ps(0x1.62e4p-1f), x));
+    const __m256 b =
+        _mm256_fnmadd_ps(n, _mm256_set1_ps(0x1.7f7d1cp-20f), _mm256_fnmadd_ps(n, _mm256_set1_ps(0x1.62e4p-1f), x));
     const __m256i e = _mm256_slli_epi32(_mm256_castps_si256(z), 23);
     const __m256 k = _mm256_castsi256_ps(_mm256_add_epi32(e, _mm256_set1_epi32(0x3f800000)));
     const __m256 size = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), n);

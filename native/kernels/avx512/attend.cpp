@@ -51,7 +51,6 @@ void attend_cells_sized(const HeadCache &cache, std::size_t begin, std::size_t e
     *sum = s;
 }
 
-
 // c[rows][ldc] += a[rows][lda] * b[depth][ldb]: one chain of multiply-adds an element, in order of depth.
 template <int R, int V>
 inline void multiply_tile(float *c, std::size_t ldc, const float *a, std::size_t lda, const float *b, std::size_t ldb,

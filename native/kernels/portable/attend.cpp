@@ -52,8 +52,8 @@ void attend_cells(const HeadCache &cache, std::size_t begin, std::size_t end, co
     *sum = s;
 }
 
-void attend_tile(const HeadCache &cache, std::size_t first, std::size_t rows, const float *q, std::size_t ldq, float scale,
-                 float *out, std::size_t ldo, float *) {
+void attend_tile(const HeadCache &cache, std::size_t first, std::size_t rows, const float *q, std::size_t ldq,
+                 float scale, float *out, std::size_t ldo, float *) {
     const std::size_t d = cache.head_size, visible = first + rows;
     const float minus_infinity = -std::numeric_limits<float>::infinity();
     for (std::size_t r = 0; r < rows; ++r) {

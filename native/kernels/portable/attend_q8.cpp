@@ -3,9 +3,9 @@
 #include <limits>
 
 #include "kernels/cache_q8.h"
-#include "kernels/portable/portable.h"
 #include "kernels/half.h"
 #include "kernels/lanes.h"
+#include "kernels/portable/portable.h"
 
 namespace bankml::portable {
 namespace {
@@ -38,7 +38,8 @@ float dot(const std::uint8_t *k, std::size_t head_size, const Q8Column &q) {
 
 }  // namespace
 
-void attend_cells_q8(const Q8HeadCache &cache, std::size_t end, const Q8Column &q, float scale, float *sum, float *out) {
+void attend_cells_q8(const Q8HeadCache &cache, std::size_t end, const Q8Column &q, float scale, float *sum,
+                     float *out) {
     const std::size_t n = cache.head_size, row = q8_0_row_bytes(n);
     float m = -std::numeric_limits<float>::infinity(), s = 0.0f;
     for (std::size_t i = 0; i < n; ++i) {

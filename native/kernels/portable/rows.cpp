@@ -1,5 +1,5 @@
-// The definition of the row-wise operations. Slow on purpose where slowness is clearer; every instruction set is asserted
-// equal to it.
+// The definition of the row-wise operations. Slow on purpose where slowness is clearer; every instruction set is
+// asserted equal to it.
 #include <cmath>
 
 #include "kernels/half.h"

@@ -25,7 +25,7 @@ from bankml.library.residency import FOR_GOOD, Library
 from bankml.library.resident import Resident
 from bankml.measure.energy import Counters, joules, read_counters
 from bankml.measure.timing import Timing
-from bankml.receipt.receipt import Tally
+from bankml.receipt.receipt import LayerIdentity, Provenance, Tally
 from bankml.text.answer import content_of
 
 FormatOf = Callable[[ResponseContext], ResponseFormat]
@@ -70,7 +70,7 @@ def call_of(library: Library, request: GenerationRequest, http: Request, format_
 def response_writer(context: ResponseContext, form: ResponseFormat, logprobs: Logprobs, reply: Reply) -> Writer:
     """The response as the request asked for it: buffered or streamed."""
     if context.request.response.stream:
-        return StreamedResponse(form, logprobs, reply)
+        return StreamedResponse(form, logprobs, reply, context.request.response)
     return BufferedResponse(context, form, logprobs, reply)
 
 
@@ -93,13 +93,16 @@ def answer(library: Library, call: Call, reply: Reply, writer_of: WriterOf = res
     def prepare(resident: Resident, loading: float) -> PreparedGeneration:
         generation = bind(call.request, resident, call.context)
         context = ResponseContext(call.reference.name, call.request, resident, generation, loading, call.arrived)
-        tally = Tally(resident.provenance, call.body, call.arrived)
-        logprobs = Logprobs(resident.tokens.piece, tally, call.logprob_shape)
+        tally = Tally(_provenance(resident, call.reference), call.body, call.arrived)
+        logprobs = Logprobs(resident.tokens.piece, tally, call.logprob_shape, call.request.response.alternatives)
         return PreparedGeneration(context, tally, writer_of(context, call.format_of(context), logprobs, reply))
 
     resident = library.resident_as(call.reference)
     prepared = None if resident is None else prepare(resident, 0.0)
     try:
+        if prepared is not None:  # a stream's head is sent before its request waits
+            prepared.context.resident.check_unchanged()
+            prepared.writer.accept()
         with library.turn(reply.cancelled):
             began = time.monotonic()
             ready = library.ready(call.reference)
@@ -107,7 +110,11 @@ def answer(library: Library, call: Call, reply: Reply, writer_of: WriterOf = res
                 if prepared is None or ready is not resident:
                     if reply.cancelled():
                         raise Cancelled
+                    accepted = prepared is not None
                     prepared = prepare(ready, time.monotonic() - began)
+                    if not accepted:
+                        ready.check_unchanged()
+                        prepared.writer.accept()
                 return _generate(prepared, reply)
             finally:
                 library.keep(call.keep)
@@ -118,6 +125,13 @@ def answer(library: Library, call: Call, reply: Reply, writer_of: WriterOf = res
             raise
         n_prompt = len(prepared.context.generation.job.prompt)
         raise RequestCancelled(RequestOutcome(CLIENT_LEFT, n_prompt, note=CANCELLED)) from None
+
+
+def _provenance(resident: Resident, reference: Reference) -> Provenance:
+    """Where the tokens come from: the file, and the layer over it where the model is a derived one."""
+    derived = reference.derived
+    layer = None if derived is None else LayerIdentity(derived.name, derived.digest)
+    return replace(resident.provenance, layer=layer)
 
 
 def _generate(prepared: PreparedGeneration, reply: Reply) -> RequestOutcome:
@@ -131,7 +145,12 @@ def _generate(prepared: PreparedGeneration, reply: Reply) -> RequestOutcome:
         writer.begin(prefill)
         tally.text(prefill)
         steps = complete(
-            generation.job, resident.engine, generation.sampler, generation.pieces, cancelled=reply.cancelled
+            generation.job,
+            resident.engine,
+            generation.sampler,
+            generation.pieces,
+            cancelled=reply.cancelled,
+            progress=writer.progress,
         )
         for step in steps:
             last = step
@@ -143,7 +162,8 @@ def _generate(prepared: PreparedGeneration, reply: Reply) -> RequestOutcome:
         resident.check_unchanged()  # the receipt is about the file as it was throughout
         assert last is not None  # complete() yields at least one Step or raises
         stats = last.progress
-        writer.end(last, lambda: tally.receipt(stats.prompt_tokens, stats.completion_tokens))
+        seed = generation.sampler.seed
+        writer.end(last, lambda: tally.receipt(stats.prompt_tokens, stats.completion_tokens, seed))
     except Cancelled:
         if last is None:
             raise

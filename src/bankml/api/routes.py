@@ -1,9 +1,12 @@
 """Which address answers which path and method, and what every refusal looks like."""
 
+import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import unquote
 
-from bankml.api import llama_server, status
+from bankml.api import descriptions, status, text_endpoints
+from bankml.api.known_paths import unknown_path
 from bankml.api.ollama.durations import FOREVER, KEEP_ALIVE
 from bankml.api.ollama.routes import Ollama
 from bankml.api.openai_routes import chat_completions, completion, text_completions
@@ -11,10 +14,9 @@ from bankml.api.reading import fields
 from bankml.api.reading.json_body import read_object
 from bankml.api.slots import PREFIX, slot_action, slots
 from bankml.engine.slot_folder import SlotFolder
-from bankml.errors import MethodNotAllowed, NotFound
-from bankml.gate.verify import verify_again
+from bankml.errors import MethodNotAllowed
 from bankml.http.exchange import Reply, Request, RequestOutcome
-from bankml.http.json_out import json_bytes
+from bankml.http.json_out import json_bytes, rehashed
 from bankml.http.tracked_reply import TrackedReply, respond
 from bankml.library.reference import ModelLayer, PinnedFile
 from bankml.library.registry import Registry
@@ -67,24 +69,34 @@ def model_post(answer: Callable[[Resident, ModelLayer | None, Body], Json]) -> H
     return handler
 
 
+def one_model(library: Library, request: Request, reply: Reply) -> RequestOutcome:
+    """`GET /v1/models/{id}`: the entry that the list has for the model of this name."""
+    name = unquote(request.path.partition("/models/")[2])
+    reference = library.resolve(name)
+    reply.whole(200, json_bytes(descriptions.model(library, reference)))
+    return RequestOutcome(200)
+
+
 def list_models(library: Library, request: Request, reply: Reply) -> RequestOutcome:
     """What has a name, and of the model in memory more. Nothing is waited for or loaded: clients poll this."""
-    reply.whole(200, json_bytes(llama_server.models(library, library.resident)))
+    reply.whole(200, json_bytes(descriptions.models(library, library.resident)))
     return RequestOutcome(200)
 
 
 def verify_file(library: Library, request: Request, reply: Reply) -> RequestOutcome:
-    """Hashes the file of the model in memory again and answers what GET /bankml does. Raises ModelChanged."""
-    verify_again(library.look(reply.cancelled).verified)
-    reply.whole(200, json_bytes(status.bankml(library)))
+    """Hashes the file of the model in memory again. Raises ModelChanged. The weights in memory are those that were
+    verified, whatever becomes of the file."""
+    resident, moment = library.look(reply.cancelled), time.time()
+    resident.verified.rehash()
+    reply.whole(200, json_bytes(rehashed(resident.name, resident.provenance.model_sha256, moment)))
     return RequestOutcome(200)
 
 
 BOTH: Mapping[str, Methods] = {
     "/bankml": {"GET": json_get(status.bankml)},
-    "/health": {"GET": json_get(llama_server.health)},
-    "/v1/health": {"GET": json_get(llama_server.health)},
-    "/props": {"GET": model_get(llama_server.props)},
+    "/health": {"GET": json_get(descriptions.health)},
+    "/v1/health": {"GET": json_get(descriptions.health)},
+    "/props": {"GET": model_get(descriptions.props)},
     "/models": {"GET": list_models},
     "/v1/models": {"GET": list_models},
     "/completion": {"POST": completion},
@@ -92,11 +104,13 @@ BOTH: Mapping[str, Methods] = {
     "/v1/completions": {"POST": text_completions},
     "/chat/completions": {"POST": chat_completions},
     "/v1/chat/completions": {"POST": chat_completions},
-    "/tokenize": {"POST": model_post(llama_server.tokenize)},
-    "/detokenize": {"POST": model_post(llama_server.detokenize)},
-    "/apply-template": {"POST": model_post(llama_server.apply_template)},
+    "/tokenize": {"POST": model_post(text_endpoints.tokenize)},
+    "/detokenize": {"POST": model_post(text_endpoints.detokenize)},
+    "/apply-template": {"POST": model_post(text_endpoints.apply_template)},
 }
 """What both addresses answer. A path that answers GET answers HEAD."""
+
+MODEL_PREFIXES = ("/v1/models/", "/models/")
 
 ENGINE: Mapping[str, Methods] = {"/slots": {"GET": slots}}
 """What the engine address alone answers, besides the slots' own paths."""
@@ -112,6 +126,8 @@ def methods_of(request: Request, slot_folder: SlotFolder | None, ollama: Ollama 
     address alone."""
     if request.address == "engine" and request.path.startswith(PREFIX):
         return {"POST": slot_action(slot_folder)}
+    if request.path.startswith(MODEL_PREFIXES) and not request.path.endswith("/"):
+        return {"GET": one_model}
     found = ROUTES[request.address].get(request.path)
     if found is None and ollama is not None and request.address == "gateway":
         return ollama.methods_of(request.path)
@@ -122,7 +138,7 @@ def find(request: Request, slot_folder: SlotFolder | None = None, ollama: Ollama
     """The handler of a request. Raises NotFound or MethodNotAllowed."""
     methods = methods_of(request, slot_folder, ollama)
     if methods is None:
-        raise NotFound("there is nothing at this path; GET /bankml says what this server is")
+        raise unknown_path(request.path)
     handler = methods.get("GET" if request.method == "HEAD" else request.method)
     if handler is None:
         raise MethodNotAllowed(f"{request.path} answers {' and '.join(allowed(methods))} only", allowed(methods))
@@ -175,6 +191,8 @@ class NativeApplication:
         """The path of the tables that `request` asks for, of a slot's own path the part before its number."""
         if request.path in ROUTES[request.address]:
             return request.path
+        if request.path.startswith(MODEL_PREFIXES):
+            return MODEL_PREFIXES[0].rstrip("/")
         if request.address == "engine":
             return PREFIX.rstrip("/") if request.path.startswith(PREFIX) else None
         return None if self._ollama is None else self._ollama.route(request.path)

@@ -14,7 +14,7 @@ from bankml.api.formats.response import BufferedResponse, Receipt, ResponseConte
 from bankml.api.generation import ContextRule
 from bankml.api.reading.generation import chat_request, read_body
 from bankml.capi.reasons import ENDED, Ending, reason_of, where
-from bankml.engine.completion import Step
+from bankml.engine.completion import PromptProgress, Step
 from bankml.engine.memory import give_back_memory
 from bankml.errors import BankmlError, Cancelled, ContextExceeded, EngineFailed, ModelChanged, RequestError
 from bankml.http.exchange import JSON, Headers, Reply
@@ -121,6 +121,12 @@ class PieceWriter:
         self._piece = piece
         self._prefill = ""
 
+    def accept(self) -> None:
+        self._whole.accept()
+
+    def progress(self, progress: PromptProgress) -> None:
+        """Not reported."""
+
     def begin(self, prefill: str) -> None:
         self._prefill = prefill
         self._whole.begin(prefill)
@@ -145,7 +151,7 @@ class Collected:
     def whole(self, status: int, body: bytes, content_type: str = JSON, headers: Headers = ()) -> None:
         self.body = body
 
-    def start(self, status: int, content_type: str) -> None:
+    def start(self, status: int, content_type: str, ping_interval: float | None = None) -> None:
         self.body = b""
 
     def write(self, data: bytes) -> bool:

@@ -19,7 +19,7 @@ from bankml.api.reading.generation import MAX_TOKENS_FIELDS, chat_request
 from bankml.cli.output import write
 from bankml.cli.stdin import read_bytes, request_or_text_in
 from bankml.cli.verified import fork_of, model_to_open
-from bankml.engine.completion import Step
+from bankml.engine.completion import PromptProgress, Step
 from bankml.errors import Cancelled, UsageError
 from bankml.http.exchange import JSON, Headers, Reply, Request
 from bankml.library.load import open_library
@@ -121,7 +121,7 @@ class Terminal:
         if status == 200:
             self.write(body + b"\n")
 
-    def start(self, status: int, content_type: str) -> None:
+    def start(self, status: int, content_type: str, ping_interval: float | None = None) -> None:
         """A stream to a terminal has no head."""
 
     def write(self, data: bytes) -> bool:
@@ -142,6 +142,12 @@ class TextWriter:
 
     def __init__(self, terminal: Terminal) -> None:
         self._terminal = terminal
+
+    def accept(self) -> None:
+        """Nothing is printed before the first token."""
+
+    def progress(self, progress: PromptProgress) -> None:
+        """Not reported."""
 
     def begin(self, prefill: str) -> None:
         self._write(prefill)

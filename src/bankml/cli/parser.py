@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 LISTEN = "127.0.0.1:18093"
 UPSTREAM = "127.0.0.1:18092"
 
-*READ, LAST_READ = "F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q1_0", "Q2_0"
-"""The types of matrices that `convert` reads, as `gguf.dequantize` has them; it would have to be loaded to be asked."""
-
 WHOLE = re.compile("[-+]?[0-9]+", re.ASCII)
 """int() would take 1_000 and the digits of every script."""
 
@@ -139,7 +136,9 @@ def _model_commands(command: Command) -> None:
         "rewrite a GGUF's matrices in another type",
         "convert in.gguf -o out.gguf --outtype f16",
     )
-    convert.add_argument("file", metavar="IN.gguf", help=f"its matrices may be {', '.join(READ)} or {LAST_READ}")
+    convert.add_argument(
+        "file", metavar="IN.gguf", help="a model; a weight type that is not read is refused with those that are"
+    )
     convert.add_argument("-o", "--output", metavar="OUT.gguf", required=True, help="the file that is written")
     convert.add_argument("--outtype", choices=("f16", "q1_0", "q2_0"), required=True, help="the type of the matrices")
     convert.add_argument("--force", action="store_true", help="replace OUT.gguf if it is there")

@@ -1,4 +1,4 @@
-"""The one function that knows the order: slot, forward pass, sampler, text, and when to stop."""
+"""The generation loop: slot, forward pass, sampler, text, and the stop conditions."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -25,9 +25,9 @@ Finish = Literal["stop", "length"]
 
 @dataclass(frozen=True)
 class Engine:
-    """What computes: a model, the tokens its cache holds, and the pieces of its vocabulary. One at a time may use it.
+    """A model, the tokens in its KV cache, and the pieces of its vocabulary. Used by one request at a time.
 
-    `prompt_cache` keeps what other conversations left in the slot; None: nothing does.
+    `prompt_cache` keeps KV cells of earlier conversations; None: no prompt cache.
     """
 
     model: ForwardPass
@@ -36,7 +36,7 @@ class Engine:
     prompt_cache: PromptCache | None = None
 
     def close(self) -> None:
-        """Lets go of the weights and of every K/V cell, the slot's and the prompt cache's."""
+        """Frees the weights and every KV cell, the slot's and the prompt cache's."""
         self.slot.clear()
         if self.prompt_cache is not None:
             self.prompt_cache.clear()
@@ -45,7 +45,7 @@ class Engine:
 
 @dataclass(frozen=True)
 class Job:
-    """What is to be completed. `max_tokens` is UNLIMITED or a count; 0 gives one token, as in llama-server."""
+    """A prompt to complete. `max_tokens` is UNLIMITED or a count; 0 gives one token, as in llama-server."""
 
     prompt: Sequence[int]
     max_tokens: int = UNLIMITED
@@ -54,7 +54,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class GenerationStats:
-    """Counts so far, and the moments they came (seconds of the clock): `started` is when computing the prompt began."""
+    """Counts so far, and times (seconds of the clock): `started` is when computing the prompt began."""
 
     prompt_tokens: int
     cached_tokens: int
@@ -70,7 +70,7 @@ class GenerationStats:
 
     @property
     def prompt_ms(self) -> float:
-        """From the start to the first token, which the prompt's own logits give."""
+        """From the start to the first token, which is sampled from the prompt's own logits."""
         return (self.first_token - self.started) * 1000
 
     @property
@@ -85,11 +85,20 @@ class GenerationStats:
 
 
 @dataclass(frozen=True, slots=True)
-class TokenReport:
-    """What is reported with a token when probabilities are asked for.
+class PromptProgress:
+    """How much of a prompt is computed: its tokens, of them the cached ones, and those that the cache holds now."""
 
-    `released` are the bytes of the text released since the entry before, none while a stop string may be forming. They
-    end with a whole character, but bytes that are no UTF-8 may stand in them.
+    total: int
+    cached: int
+    processed: int
+
+
+@dataclass(frozen=True, slots=True)
+class TokenReport:
+    """What is reported with a token when probabilities are requested.
+
+    `released` are the bytes of the text released since the previous entry, none while a stop string may be forming.
+    They end with a complete character, but may contain invalid UTF-8.
     """
 
     probs: TokenProbs
@@ -100,8 +109,8 @@ class TokenReport:
 class Step:
     """One token of the answer: the text it released (often none, or that of several); on the last, the reason.
 
-    `entry` is there when probabilities are asked for and the text so far does not end within a character. What was held
-    for a stop string is in it when the token that ends a generation releases it, not when a limit does.
+    `entry` is set when probabilities are requested and the text so far does not end inside a character. Text withheld
+    for a stop string is in it when an end-of-generation token releases it, not when a limit does.
     """
 
     token: int
@@ -114,7 +123,7 @@ class Step:
 def fits(n_prompt_tokens: int, n_ctx: int) -> None:
     """Raises ContextExceeded, in llama-server's words, unless the prompt leaves room for one token.
 
-    A prompt of no tokens gives no logits to draw from and is a RequestError.
+    An empty prompt gives no logits to sample from and is a RequestError.
     """
     if n_prompt_tokens == 0:
         raise RequestError("the prompt is empty: there is nothing to continue")
@@ -130,12 +139,15 @@ def complete(
     pieces: TextPieces,
     *,
     cancelled: Callable[[], bool] = lambda: False,
+    progress: Callable[[PromptProgress], None] = lambda progress: None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Iterator[Step]:
-    """Yields the answer token by token; the last Step has `finish`. The caller holds the engine's turn throughout.
+    """Yields the answer token by token; the last Step has `finish`. The caller holds the lock throughout.
 
-    `cancelled` is asked between tokens and between micro-batches; Cancelled is raised when it says yes. Whatever ends
-    it, the slot afterwards tells truly what the cache holds. Raises ContextExceeded before anything is computed.
+    `cancelled` is called between tokens and between layers of a prompt's micro-batch; Cancelled is raised when it
+    returns True. `progress` is called when computing the prompt begins and after each micro-batch. However the
+    computation ends, the slot lists exactly the tokens whose KV cells are valid. Raises ContextExceeded before
+    anything is computed.
     """
     model, slot, vocabulary = engine.model, engine.slot, engine.vocabulary
     fits(len(job.prompt), model.n_ctx)
@@ -144,7 +156,9 @@ def complete(
     started = clock()
     sampler.accept_all(job.prompt)
     cached = slot.begin(job.prompt, job.cache_prompt)
-    _compute_prompt(job.prompt, model, slot, cancelled)
+    progress(PromptProgress(len(job.prompt), cached, cached))
+    for processed in _compute_prompt(job.prompt, model, slot, cancelled):
+        progress(PromptProgress(len(job.prompt), cached, processed))
     count, first = 0, 0.0
     while True:
         token = sampler.sample(model.logits)
@@ -172,20 +186,29 @@ def complete(
         slot.extend([token])
 
 
-def _compute_prompt(prompt: Sequence[int], model: ForwardPass, slot: Slot, cancelled: Callable[[], bool]) -> None:
-    while len(slot) < len(prompt):
+def _compute_prompt(
+    prompt: Sequence[int], model: ForwardPass, slot: Slot, cancelled: Callable[[], bool]
+) -> Iterator[int]:
+    """Yields after each micro-batch how many of the prompt's tokens the cache holds. A cancellation takes effect
+    between two layers; the slot then has the tokens of the micro-batches before."""
+
+    def checkpoint() -> None:
         if cancelled():
             raise Cancelled
+
+    while len(slot) < len(prompt):
+        checkpoint()
         batch = list(prompt[len(slot) : len(slot) + MICRO_BATCH])
-        model.forward(batch, len(slot), logits=len(slot) + len(batch) == len(prompt))
+        model.forward(batch, len(slot), logits=len(slot) + len(batch) == len(prompt), checkpoint=checkpoint)
         slot.extend(batch)
+        yield len(slot)
 
 
 def _finish(end: bool, full: bool, stopped: bool, spent: bool) -> Finish | None:
     """Whether and why the answer ends: end-of-generation token, full context, stop string, token limit.
 
     The order is llama-server's: a full context makes even a stop string found with it "length", an end-of-generation
-    token outdoes both, and the token limit counts only when nothing else ended the answer.
+    token takes precedence over both, and the token limit counts only when nothing else ended the answer.
     """
     if end:
         return "stop"

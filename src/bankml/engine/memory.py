@@ -1,4 +1,4 @@
-"""How much memory the prompt cache may take, and giving back what is of no use any more."""
+"""The prompt cache's size limit, and returning freed memory to the system."""
 
 import ctypes
 import os
@@ -15,12 +15,12 @@ MOST_MIB = 1 << 24
 VARIABLE = "BANKML_CACHE_RAM"
 
 M_MMAP_THRESHOLD = -3
-"""glibc's number for that parameter of `mallopt`."""
+"""glibc's number of that parameter of `mallopt`."""
 LARGE = 4 * MIB
 
 
 def available_memory(meminfo: Path = Path("/proc/meminfo")) -> int:
-    """Bytes that programs can take without swapping, as the kernel estimates them; elsewhere the machine's memory."""
+    """Bytes available without swapping, as the kernel estimates them; on other systems the machine's memory."""
     try:
         found = re.search(r"^MemAvailable:\s+(\d+) kB$", meminfo.read_text(), re.MULTILINE)
     except OSError:
@@ -31,12 +31,12 @@ def available_memory(meminfo: Path = Path("/proc/meminfo")) -> int:
 
 
 def configured_cache_limit(environment: Mapping[str, str] = os.environ) -> int | None:
-    """The limit of the prompt cache in bytes that the environment asks for now. Raises UsageError."""
+    """The limit of the prompt cache in bytes, from the environment. Raises UsageError."""
     return cache_limit(environment.get(VARIABLE), available_memory())
 
 
 def cache_limit(text: str | None, available: int) -> int | None:
-    """The limit in bytes that `text`, the variable's value in MiB, asks for: 0 is no cache, None no limit.
+    """The limit in bytes for `text`, the variable's value in MiB: 0 is no cache, None no limit.
 
     Unset or empty: DEFAULT_MIB, but at most a quarter of `available` bytes. Raises UsageError.
     """
@@ -50,17 +50,17 @@ def cache_limit(text: str | None, available: int) -> int | None:
 
 
 def give_back_memory() -> None:
-    """Returns what is free inside the C library's heaps, such as what reading a vocabulary took, where it can."""
+    """Returns free memory of the C library's heaps to the system, such as that of reading a vocabulary, if possible."""
     trim = _c_library("malloc_trim")
     if trim is not None:
         trim(0)
 
 
 def keep_heaps_small() -> None:
-    """From now on what is LARGE is never part of a heap, so that it goes back whole when it is freed.
+    """Keeps LARGE allocations out of the heaps from now on, so that freeing one returns it to the system.
 
-    glibc raises its own threshold to the largest block that was ever freed, and models that take turns then leave their
-    vocabularies' holes in the heap of every thread. For a process of our own: it changes what malloc does for all.
+    glibc raises its own threshold to the largest block that was ever freed, and alternating models then leave holes of
+    their vocabularies in every thread's heap. For a process of our own only: it changes malloc for the entire process.
     """
     mallopt = _c_library("mallopt")
     if mallopt is not None:
@@ -69,7 +69,7 @@ def keep_heaps_small() -> None:
 
 @cache
 def _c_library(name: str) -> Callable[..., object] | None:
-    """A function that glibc has and other C libraries may not."""
+    """A function that only glibc has, or None."""
     try:
         found: Callable[..., object] = getattr(ctypes.CDLL(None), name)
     except (OSError, AttributeError):

@@ -1,8 +1,8 @@
-"""What the engine needs of the rooms below: each as narrow as its use, so that any of them can be another make."""
+"""What the engine needs of other rooms, as narrow protocols, so that each can be replaced."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Cells(Protocol):
-    """The K/V cache as memory: the cells of the first tokens, copied out and back."""
+    """The KV cache as memory: the cells of the first tokens, copied out and back."""
 
     @property
     def cell_bytes(self) -> int:
@@ -26,30 +26,37 @@ class Cells(Protocol):
         """`f16` or `q8_0`."""
 
     def view(self, n: int) -> KVCells:
-        """The first `n` cells themselves, not a copy."""
+        """The first `n` cells, not copied."""
 
     def save(self, n: int) -> KVCells:
         """A copy of the first `n` cells."""
 
     def load(self, state: KVCells, n: int) -> None:
-        """Puts the first `n` cells of `state` back."""
+        """Restores the first `n` cells of `state`."""
 
 
 class ForwardPass(Cells, Protocol):
-    """The model with its K/V cache of `n_ctx` positions."""
+    """The model with its KV cache of `n_ctx` positions."""
 
     @property
     def n_ctx(self) -> int: ...
 
     @property
     def logits(self) -> NDArray[np.float32]:
-        """float32 `[n_vocab]`, of the last token of the last `forward` that asked for them; overwritten by the next."""
+        """float32 `[n_vocab]`, of the last token of the last `forward` with `logits`; overwritten by the next."""
 
-    def forward(self, tokens: Sequence[int], position: int, logits: bool) -> None:
-        """Computes 1 to 512 tokens whose first stands at `position`, into the cache from there on."""
+    def forward(
+        self,
+        tokens: Sequence[int],
+        position: int,
+        logits: bool,
+        checkpoint: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Computes 1 to 512 tokens into the cache's cells from `position` on. `checkpoint` is called between layers and
+        may raise: those cells are undefined then."""
 
     def close(self) -> None:
-        """Lets go of the weights and the cache; the model is of no use afterwards, except to tell its `n_ctx`."""
+        """Frees the weights and the cache; afterwards only `n_ctx` may be read."""
 
 
 class TokenPieces(Protocol):
@@ -63,28 +70,32 @@ class TokenSampler(Protocol):
     """The sampler chain of one answer, with its history and random generator."""
 
     def accept_all(self, tokens: Sequence[int]) -> None:
-        """The prompt's tokens, before the first draw."""
+        """The prompt's tokens, before the first token is sampled."""
 
     def accept(self, token: int) -> None: ...
 
     def sample(self, logits: NDArray[np.float32]) -> int: ...
 
     def probabilities(self, logits: NDArray[np.float32], token: int) -> TokenProbs | None:
-        """What is to be reported with `token`, drawn last and from `logits`; None when nothing was asked for."""
+        """What to report with `token`, the last one sampled, from `logits`; None if nothing was requested."""
+
+    @property
+    def seed(self) -> int | None:
+        """The seed it draws with, the one chosen at random where none was asked for; None: it draws by no seed."""
 
     @property
     def settings(self) -> Mapping[str, object]:
-        """What it samples with, as a request's fields by llama-server's names."""
+        """The parameters as a request's fields, by llama-server's names."""
 
 
 class TextPieces(Protocol):
-    """Bytes in, whole UTF-8 text out, held back while a stop string may be forming."""
+    """Bytes in, complete UTF-8 out, withheld while a stop string may be forming."""
 
     def push(self, data: bytes) -> str:
-        """The text that `data` releases. Once `stopped`, what came before the stop string and nothing after."""
+        """The text that `data` releases. When `stopped`, only what came before the stop string."""
 
     def finish(self) -> str:
-        """What was still held back, when no stop string came."""
+        """The text that was still withheld, if no stop string was completed."""
 
     @property
     def stopped(self) -> bool:
@@ -96,7 +107,7 @@ class TextPieces(Protocol):
 
     @property
     def whole(self) -> bool:
-        """Whether what was pushed so far does not end within a character."""
+        """True if the bytes pushed so far do not end inside a character."""
 
     @property
     def released(self) -> bytes:

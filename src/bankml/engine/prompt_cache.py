@@ -1,4 +1,4 @@
-"""What earlier conversations left in the slot, kept in memory so that they find their prefix again.
+"""KV cells of earlier conversations, kept in memory so that their prefixes are found again.
 
 The rules are those of llama-server's host prompt cache, whose counts a client sees as `cache_n`; its fractions are
 32-bit floats, so these are.
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 TOKEN_BYTES = np.dtype(np.int32).itemsize
 
 MIN_PROMPT_OVERLAP = np.float32(0.1)
-"""A prompt that has no more than this part in common with the slot belongs to another conversation."""
+"""A prompt that shares at most this fraction of itself with the slot belongs to another conversation."""
 
 MIN_SLOT_KEPT = np.float32(0.5)
-"""A slot that would keep less than this part of itself is saved first."""
+"""A slot that would keep less than this fraction of itself is saved first."""
 
 MIN_ENTRY_KEPT = np.float32(0.25)
-"""An entry that would keep less than this part of itself can_extend where it is."""
+"""An entry that would keep less than this fraction of itself stays in the cache."""
 
 
 @dataclass(frozen=True)
@@ -43,14 +43,14 @@ class CachedPrompt:
 
 
 def entry_bytes(n_tokens: int, state_bytes: int) -> int:
-    """What an entry takes: its tokens and its keys and values."""
+    """Size of an entry: its tokens and its keys and values."""
     return n_tokens * TOKEN_BYTES + state_bytes
 
 
 class PromptCache:
-    """Entries in the order in which they came, within a limit of bytes and one of tokens.
+    """Entries in insertion order, within a limit of bytes and one of tokens.
 
-    `limit_bytes` None is no limit of bytes. The limit of tokens grows to what fits into the limit of bytes.
+    `limit_bytes` None: no limit of bytes. The limit of tokens grows to what fits the limit of bytes.
     """
 
     def __init__(self, limit_bytes: int | None, limit_tokens: int) -> None:
@@ -74,10 +74,10 @@ class PromptCache:
         return self._limit_bytes
 
     def admit(self, tokens: Tokens, nbytes: int) -> bool:
-        """Whether an entry of `tokens` and `nbytes` is to be added; if so, what it replaces is gone and it has room.
+        """Whether to add an entry of `tokens` and `nbytes`; if so, the entries it replaces are dropped and it fits.
 
-        Not when an entry holds it whole or it could never fit. It replaces the entries that it holds whole, and the
-        oldest until it fits.
+        Not if another entry contains it or it can never fit. It replaces the entries that it contains, and the oldest
+        until it fits.
         """
         shared = [common_prefix(entry.tokens, tokens) for entry in self._entries]
         if len(tokens) in shared or (self._limit_bytes is not None and nbytes > self._limit_bytes):
@@ -88,13 +88,14 @@ class PromptCache:
         return True
 
     def add(self, entry: CachedPrompt) -> None:
-        """Adds an entry that was admitted."""
+        """Adds an admitted entry."""
         self._entries.append(entry)
 
     def take(self, held: Tokens, prompt: Tokens) -> CachedPrompt | None:
-        """Takes out the entry that serves `prompt` better than the tokens `held` by the slot do, if there is one.
+        """Removes and returns the entry that serves `prompt` better than the slot's tokens `held`, if there is one.
 
-        Better is a larger part of itself kept and a larger part of the prompt found; any entry beats an empty slot.
+        Better means that a larger fraction of itself is kept and a larger fraction of the prompt is found; any entry
+        is better than an empty slot.
         """
         common = common_prefix(held, prompt)
         kept = part(common, len(held)) if len(held) else np.float32(-1)
@@ -124,7 +125,7 @@ class PromptCache:
         self._entries.clear()
 
     def shrink(self) -> None:
-        """Memory ran out: from now on, at most two fifths of what is held."""
+        """After a failed allocation: limits the cache to two fifths of its current size."""
         self._limit_bytes = max(1, self.nbytes * 2 // 5)
         self.trim()
 
@@ -134,7 +135,7 @@ class PromptCache:
 
 
 def prompt_cache(limit_bytes: int | None, n_ctx: int) -> PromptCache | None:
-    """None where the limit is 0; the limit of tokens is llama-server's, the context."""
+    """None for a limit of 0; the limit of tokens is llama-server's, the context."""
     return None if limit_bytes == 0 else PromptCache(limit_bytes, limit_tokens=n_ctx)
 
 
@@ -143,7 +144,7 @@ def part(some: int, whole: int) -> np.float32:
 
 
 def can_extend(held: Tokens, prompt: Tokens) -> bool:
-    """Whether `prompt` goes on with what the slot holds and leaves most of it standing."""
+    """Whether `prompt` continues the slot's tokens and keeps most of them."""
     if not len(held):
         return False
     found = part(common_prefix(held, prompt), len(prompt))
@@ -153,10 +154,10 @@ def can_extend(held: Tokens, prompt: Tokens) -> bool:
 
 
 def swap_prefix(prompt: Sequence[int], slot: Slot, cells: Cells, cache: PromptCache, reuse: bool = True) -> None:
-    """Before `prompt` is computed: saves what the slot would lose, and brings back what was saved of its conversation.
+    """Before `prompt` is computed: saves what the slot would lose, and restores the cached prefix of its conversation.
 
-    Of an entry that is brought back only the cells are copied that `prompt` begins with; the rest would be dropped.
-    Without `reuse` none are, but llama-server takes the entry out all the same.
+    Only the cells of an entry's common prefix with `prompt` are copied; the rest would be dropped. Without `reuse` none
+    are, but llama-server removes the entry all the same.
     """
     held, wanted = np.array(slot.tokens, np.int32), np.array(list(prompt), np.int32)
     if can_extend(held, wanted):

@@ -1,4 +1,4 @@
-"""The queue before the one slot: first come, first served, and a client that leaves gives up its place."""
+"""The queue for the one slot: first come, first served; a cancelled request leaves it."""
 
 import threading
 from collections import deque
@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from bankml.errors import Cancelled
 
 CANCEL_POLL_S = 0.05
-"""How often a waiting request looks whether its client is still there, in seconds."""
+"""Interval in seconds at which a waiting request checks whether it was cancelled."""
 
 
 class FifoLock:
-    """A lock whose turns come in the order in which they were asked for."""
+    """A lock that is granted in order of arrival."""
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
@@ -20,17 +20,17 @@ class FifoLock:
 
     @property
     def waiting(self) -> int:
-        """How many stand in line behind the one whose turn it is."""
+        """The number of requests waiting for the lock."""
         return max(0, len(self._line) - 1)
 
     @property
     def busy(self) -> bool:
-        """Whether it is anybody's turn."""
+        """True while the lock is held."""
         return bool(self._line)
 
     @contextmanager
     def turn(self, cancelled: Callable[[], bool]) -> Iterator[None]:
-        """Waits for the turn and holds it for the `with` block. Raises Cancelled if `cancelled()` turns true before."""
+        """Waits for the lock and holds it for the `with` block. Raises Cancelled if `cancelled()` is true first."""
         ticket = threading.Event()
         with self._guard:
             self._line.append(ticket)

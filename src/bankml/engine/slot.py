@@ -1,4 +1,4 @@
-"""The slot: which tokens' keys and values the model's cache holds, from position 0 on."""
+"""The slot: the tokens whose keys and values are in the model's KV cache, from position 0 on."""
 
 from collections.abc import Sequence
 
@@ -9,16 +9,16 @@ Tokens = NDArray[np.int32]
 
 
 def common_prefix(a: Sequence[int] | Tokens, b: Sequence[int] | Tokens) -> int:
-    """How many tokens `a` and `b` have in common from their start."""
+    """Length of the common prefix of `a` and `b`."""
     shorter = min(len(a), len(b))
     different = np.asarray(a[:shorter], np.int32) != np.asarray(b[:shorter], np.int32)
     return int(different.argmax()) if different.any() else shorter
 
 
 class Slot:
-    """The tokens held by the K/V cache. Only what a forward pass has finished is ever in it.
+    """The tokens in the KV cache. Only tokens whose forward pass has finished are listed.
 
-    The last token of an answer is sampled but never computed, so it is not here, and the next turn computes it.
+    The last token of an answer is sampled but never computed, so it is not here, and the next request computes it.
     """
 
     def __init__(self) -> None:
@@ -32,9 +32,9 @@ class Slot:
         return tuple(self._tokens)
 
     def begin(self, prompt: Sequence[int], reuse: bool) -> int:
-        """Keeps what can be kept for `prompt` and forgets the rest; returns how many tokens need no computing.
+        """Keeps the reusable prefix for `prompt` and drops the rest; returns the number of tokens kept.
 
-        Kept is the longest common prefix, but one token less when that is the whole prompt: the last token has to be
+        That is the longest common prefix, but one token less when it is the entire prompt: the last token has to be
         computed for its logits. Without `reuse` (`cache_prompt: false`) nothing is kept.
         """
         kept = common_prefix(self._tokens, list(prompt)) if reuse else 0
@@ -43,9 +43,9 @@ class Slot:
         return kept
 
     def extend(self, tokens: Sequence[int]) -> None:
-        """`tokens` have been computed at the positions that follow."""
+        """Appends `tokens`, which have been computed at the following positions."""
         self._tokens.extend(tokens)
 
     def clear(self) -> None:
-        """The cache is empty or can no longer be trusted."""
+        """Drops all tokens: the cache is empty or no longer valid."""
         self._tokens.clear()

@@ -1,4 +1,4 @@
-"""Saving, restoring and erasing the slot. Whoever does it holds the engine's turn."""
+"""Saving, restoring and erasing the slot. The caller holds the lock."""
 
 from dataclasses import dataclass
 
@@ -9,19 +9,19 @@ from bankml.engine.slot_folder import SlotFolder
 from bankml.errors import FileProblem, RequestError
 
 NOTHING_TO_RESTORE = "No available space in KV cache or invalid slot save file"
-"""llama-server's words for a file that is not there, or is no slot file."""
+"""llama-server's words for a file that is missing or is not a slot file."""
 
 
 @dataclass(frozen=True)
 class Done:
-    """How many tokens were saved or restored, and the bytes of their file."""
+    """Tokens saved or restored, and the size of their file."""
 
     n_tokens: int
     nbytes: int
 
 
 def save(engine: Engine, model_sha256: str, folder: SlotFolder, name: str) -> Done:
-    """Writes the slot to the file `name`. Raises FileProblem; the file is then what it was before."""
+    """Writes the slot to the file `name`. Raises FileProblem; the file is then unchanged."""
     tokens = engine.slot.tokens
     origin = Origin.of(engine.model, model_sha256)
     try:
@@ -50,7 +50,7 @@ def restore(engine: Engine, model_sha256: str, folder: SlotFolder, name: str) ->
 
 
 def erase(engine: Engine) -> int:
-    """Empties the slot; returns how many tokens it held. What other conversations left in the prompt cache stays."""
+    """Empties the slot; returns how many tokens it had. The prompt cache is unchanged."""
     n_erased = len(engine.slot)
     engine.slot.clear()
     return n_erased

@@ -1,12 +1,12 @@
-"""A slot in a file: the tokens it holds with their keys and values, and a sha256 over all of it.
+"""A slot file: the slot's tokens with their keys and values, and a sha256 of all of it.
 
-    8 bytes  magic, the format's version in its last        4  K/V heads
+    8 bytes  magic, the format's version in its last        4  KV heads
     32       sha256 of the model's file                     4  bytes of one row of a head
-    4        context in tokens                              8  type of the cache, `f16` or `q8_0`, zeros behind
+    4        context in tokens                              8  type of the cache, `f16` or `q8_0`, zero-padded
     4        layers                                         4  tokens
     4 a token; K [layer][head][token][row], then V the same; 32 bytes: the sha256 of all before it
 
-Integers are 32 bits, little-endian. The context is only told: keys and values do not depend on it.
+Integers are 32 bits, little-endian. The context is informative: keys and values do not depend on it.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ PIECE = 1 << 20  # bytes hashed at a time
 
 
 class NotRestored(Exception):
-    """Why a slot file was not taken, in words for whoever asked for it."""
+    """Why a slot file was refused, as a message for the client."""
 
 
 class NotASlotFile(NotRestored):
-    """It does not begin as a slot file does."""
+    """It does not begin like a slot file."""
 
 
 @dataclass(frozen=True)
 class Origin:
-    """Where keys and values belong: the model by its sha256 (hex), and how its cache is laid out."""
+    """What keys and values belong to: the model by its sha256 (hex), and the layout of its cache."""
 
     model_sha256: str
     n_ctx: int
@@ -61,13 +61,13 @@ class Origin:
         )  # fmt: skip
 
     def file_bytes(self, n_tokens: int) -> int:
-        """How long a whole file is."""
+        """The size of a complete file."""
         a_token = 4 + 2 * self.layers * self.kv_heads * self.row_bytes
         return HEAD.size + n_tokens * a_token + HASH_BYTES
 
 
 def write(out: BinaryIO, origin: Origin, tokens: Sequence[int], model: ForwardPass) -> int:
-    """Writes `tokens` and the cells that hold them, straight from the cache; returns the bytes written."""
+    """Writes `tokens` and their cells, directly from the cache; returns the bytes written."""
     digest = sha256()
     parts = [memoryview(origin.head(len(tokens))), memoryview(np.array(tokens, "<i4").tobytes())]
     for part in (*parts, *model.view(len(tokens)).pieces()):
@@ -81,8 +81,8 @@ def write(out: BinaryIO, origin: Origin, tokens: Sequence[int], model: ForwardPa
 def read(source: BufferedReader, origin: Origin, model: ForwardPass) -> list[int]:
     """Reads a file's cells into the cache and returns their tokens.
 
-    Raises NotRestored for another model's file, another layout's, one that was damaged, cut short or added to, and one
-    that holds more than the context; what the first cells hold is then undefined.
+    Raises NotRestored for another model or layout, a file that was damaged, truncated or extended, and one with more
+    tokens than the context; the content of the first cells is then undefined.
     """
     head = source.read(HEAD.size)
     n_tokens = _checked(head, origin, os.fstat(source.fileno()).st_size)
@@ -92,18 +92,18 @@ def read(source: BufferedReader, origin: Origin, model: ForwardPass) -> list[int
         for at in range(0, len(part), PIECE):
             piece = part[at : at + PIECE]
             if source.readinto(piece) != len(piece):
-                raise NotRestored("the file was cut short while it was read")
+                raise NotRestored("the file was truncated while it was read")
             digest.update(piece)
     if source.read(HASH_BYTES + 1) != digest.digest():
         raise NotRestored("the file is damaged: its sha256 is not that of its content")
     tokens: list[int] = np.frombuffer(packed, "<i4").tolist()
     if not all(0 <= token < len(model.logits) for token in tokens):
-        raise NotRestored("the file holds tokens that the model does not have")
+        raise NotRestored("the file has tokens that the model does not have")
     return tokens
 
 
 def _checked(head: bytes, origin: Origin, size: int) -> int:
-    """How many tokens a file of this head and size holds, once all that the head says is right."""
+    """The number of tokens of a file with this head and size, if all of the head is valid."""
     if len(head) < HEAD.size or not head.startswith(MAGIC[:-1]):
         raise NotASlotFile
     magic, sha, n_ctx, *layout, kind, n_tokens = HEAD.unpack(head)
@@ -113,9 +113,9 @@ def _checked(head: bytes, origin: Origin, size: int) -> int:
         raise NotRestored(f"the file is of another model, with the sha256 {sha.hex()}")
     cache_type = kind.rstrip(b"\0").decode("ascii", "replace")
     if cache_type != origin.cache_type:
-        raise NotRestored(f"the file's K/V cache is {cache_type}, this server's is {origin.cache_type}")
+        raise NotRestored(f"the file's KV cache is {cache_type}, this server's is {origin.cache_type}")
     if layout != [origin.layers, origin.kv_heads, origin.row_bytes]:
-        raise NotRestored("the file's K/V cache has another shape than the model's")
+        raise NotRestored("the file's KV cache has another shape than the model's")
     if n_tokens > origin.n_ctx:
         raise NotRestored(f"its {n_tokens} tokens (of a context of {n_ctx}) do not fit the context of {origin.n_ctx}")
     if size != origin.file_bytes(n_tokens):

@@ -1,7 +1,7 @@
-"""The folder of slot files: which names may stand in it, and files that are old or new, never half.
+"""The folder of slot files: valid names, and atomic replacement.
 
-A name is one that llama.cpp's `fs_validate_filename` takes, so it cannot leave the folder. Symbolic links and whatever
-else is not a plain file are neither read nor replaced.
+A name is one that llama.cpp's `fs_validate_filename` accepts, so it cannot leave the folder. Symbolic links and special
+files are neither read nor replaced.
 """
 
 import fcntl
@@ -22,11 +22,11 @@ LOOK_ALIKES = frozenset("\uff0e\u2215\u2216\ufffd\ufeff")
 """Full stop, slash and backslash of other scripts; the replacement character and the byte order mark."""
 
 UNFINISHED = "..saving-"
-"""How the name of a file that is being written begins. No slot file's name can hold two dots in a row."""
+"""Prefix of a file that is being written. No slot file's name can have two dots in a row."""
 
 
 def is_slot_name(name: str) -> bool:
-    """Whether `name` may be a slot file's, by the rules of llama.cpp's `fs_validate_filename`."""
+    """Whether `name` is valid for a slot file, by the rules of llama.cpp's `fs_validate_filename`."""
     try:
         size = len(name.encode("utf-8"))
     except UnicodeEncodeError:
@@ -39,9 +39,9 @@ def is_slot_name(name: str) -> bool:
 
 
 class SlotFolder:
-    """The folder at `path`. What a killed server left unfinished there is removed.
+    """The folder at `path`. Unfinished files of a killed server are removed.
 
-    Raises UsageError when there is no such folder.
+    Raises UsageError if there is no such folder.
     """
 
     def __init__(self, path: str) -> None:
@@ -51,10 +51,10 @@ class SlotFolder:
 
     @contextmanager
     def reading(self, name: str) -> Iterator[BufferedReader]:
-        """The plain file `name`. Raises FileNotFoundError for nothing, FileProblem for what cannot be read."""
+        """The regular file `name`. Raises FileNotFoundError if it is missing, FileProblem if it cannot be read."""
         with self._opened() as folder:
             try:
-                # Without O_NONBLOCK a named pipe would hold up the server.
+                # Without O_NONBLOCK opening a named pipe would block.
                 found = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
             except FileNotFoundError:
                 raise
@@ -62,16 +62,16 @@ class SlotFolder:
                 raise _not_plain(name, folder) or problem("read", name, error) from error
             if not stat.S_ISREG(os.fstat(found).st_mode):
                 os.close(found)
-                raise FileProblem(f"{name} is not a plain file")
+                raise FileProblem(f"{name} is not a regular file")
             with os.fdopen(found, "rb") as file:
                 yield file
 
     @contextmanager
     def replacing(self, name: str) -> Iterator[BinaryIO]:
-        """A file that takes the name `name` when the block ends well, and leaves nothing behind when it does not.
+        """A file that is renamed to `name` when the block succeeds, and removed when it does not.
 
-        At any moment, even of a power cut, `name` is the old file or the whole new one. Readable by its owner alone: it
-        holds what was said. Raises FileProblem.
+        At any moment, even of a power cut, `name` is the old or the complete new file. Readable by its owner only: it
+        contains conversations. Raises FileProblem.
         """
         unfinished = UNFINISHED + secrets.token_hex(8)
         with self._opened() as folder:
@@ -108,19 +108,19 @@ class SlotFolder:
 
 
 def _not_plain(name: str, folder: int) -> FileProblem | None:
-    """The refusal of what stands under `name`, unless it is a plain file or nothing."""
+    """The error for what is at `name`, unless it is a regular file or nothing."""
     try:
         mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
     except OSError:
         return None
     if stat.S_ISREG(mode):
         return None
-    return FileProblem(f"{name} is {'a symbolic link' if stat.S_ISLNK(mode) else 'not a plain file'}")
+    return FileProblem(f"{name} is {'a symbolic link' if stat.S_ISLNK(mode) else 'not a regular file'}")
 
 
 @contextmanager
 def _created(name: str, folder: int) -> Iterator[BinaryIO]:
-    """The new file `name`, locked while it is written, so that no other server takes it for a killed one's."""
+    """The new file `name`, locked while it is written, so that no other server removes it as unfinished."""
     with os.fdopen(
         os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=folder), "wb"
     ) as file:
@@ -134,7 +134,7 @@ def _created(name: str, folder: int) -> Iterator[BinaryIO]:
 
 
 def _remove_unlocked(name: str, folder: int) -> None:
-    """Removes a file that nobody is writing. Raises OSError when somebody is."""
+    """Removes a file that nobody is writing. Raises OSError if it is locked."""
     found = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
     try:
         fcntl.flock(found, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -14,7 +14,7 @@ from typing import BinaryIO
 from bankml.errors import FileProblem, ModelChanged, Refused, named
 from bankml.files import open_regular
 from bankml.gate.contents import FileContents
-from bankml.gate.digest import Progress, sha256_open, sha256_rest
+from bankml.gate.digest import Progress, sha256_file, sha256_open, sha256_rest
 from bankml.gate.fork import check_pin, read_fork, record_pin
 from bankml.gate.guard import Engine, Verdict, guard_open, require_model
 from bankml.gate.identity import FileIdentity
@@ -60,6 +60,15 @@ class Verified:
             raise ModelChanged(f"{self.name} changed since it was verified: {error.public_message}") from error
         if now != self.identity:
             raise ModelChanged(f"{self.name} changed since it was verified")
+
+    def rehash(self) -> None:
+        """Hashes the file at `path` once more. Raises ModelChanged unless it has the verified sha256."""
+        try:
+            found = sha256_file(self.path)
+        except FileProblem as error:
+            raise ModelChanged(f"{self.name} changed since it was verified: {error.public_message}") from error
+        if found != self.sha256:
+            raise ModelChanged(f"{self.name} changed since it was verified: its sha256 is {found} now")
 
 
 @dataclass(frozen=True)
@@ -113,17 +122,6 @@ def _hash_rest(file: BinaryIO, path: str, header: Header, memory: mmap.mmap | No
         return sha256_rest(file, path, header.prefix, progress)
     with memoryview(memory) as view:
         return sha256_rest(file, path, header.prefix, progress, view)
-
-
-def verify_again(verified: Verified) -> None:
-    """Hashes the file at the verified path once more. Raises ModelChanged unless it has the verified sha256."""
-    try:
-        with open_regular(verified.path) as file:
-            found = sha256_open(file, verified.path)
-    except FileProblem as error:
-        raise ModelChanged(f"{verified.name} changed since it was verified: {error.public_message}") from error
-    if found != verified.sha256:
-        raise ModelChanged(f"{verified.name} changed since it was verified: its sha256 is {found} now")
 
 
 def pin(path: str | os.PathLike[str], fork_path: str | os.PathLike[str], progress: Progress | None = None) -> Pinned:

@@ -23,6 +23,9 @@ class DrawingChain(Protocol):
     def probabilities(self, logits: NDArray[np.float32], token: int) -> TokenProbs | None: ...
 
     @property
+    def seed(self) -> int | None: ...
+
+    @property
     def settings(self) -> Mapping[str, object]: ...
 
 
@@ -62,6 +65,10 @@ class GrammarSampler:
 
     def probabilities(self, logits: NDArray[np.float32], token: int) -> TokenProbs | None:
         return self._chain.probabilities(logits, token)
+
+    @property
+    def seed(self) -> int | None:
+        return self._chain.seed
 
     @property
     def settings(self) -> Mapping[str, object]:

@@ -65,16 +65,21 @@ else, which is the application's to answer."""
 
 
 class Reply(Protocol):
-    """Where an answer goes. Called from the worker thread that answers; every call is safe after the client left."""
+    """Where a response goes. Called from the worker thread that handles the request; every call is safe after the
+    client has disconnected."""
 
     def whole(self, status: int, body: bytes, content_type: str = JSON, headers: Headers = ()) -> None:
         """The whole answer at once, as `BufferedResponse` has it."""
 
-    def start(self, status: int, content_type: str) -> None:
-        """A streamed answer begins; from here on the status can no longer change."""
+    def start(self, status: int, content_type: str, ping_interval: float | None = None) -> None:
+        """Sends the head of a streamed response; from here on the status can no longer change.
+
+        With `ping_interval` (seconds) a stream of server-sent events gets a comment (`: ping`) whenever it was silent
+        for so long, also while the caller waits or computes. Each `write` must then be whole events.
+        """
 
     def write(self, data: bytes) -> bool:
-        """A part of a streamed answer. False once the client is gone."""
+        """Queues a part of a streamed response; never waits for the client. False once the client is gone."""
 
     def finish(self) -> None:
         """The streamed answer is complete."""

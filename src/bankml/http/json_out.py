@@ -32,6 +32,11 @@ DONE = b"data: [DONE]\n\n"
 """The event that ends a stream of OpenAI's APIs."""
 
 
+def rehashed(model: str, sha256: str, moment: float) -> dict[str, object]:
+    """The response to `POST /bankml/verify`: the file of `model` had this sha256 at `moment` (since the epoch)."""
+    return {"model": model, "model_sha256": sha256, "rehashed_at": utc_time(moment)}
+
+
 def utc_time(seconds: float) -> str:
     """Seconds since the epoch as ISO 8601 in UTC, to the second."""
     return datetime.fromtimestamp(int(seconds), UTC).isoformat().replace("+00:00", "Z")

@@ -16,7 +16,7 @@
     linger         10 s         reading on after the last answer's last byte      nginx lingering_time 30 s, Apache 2 s
     grace          4 s          from a signal until what still runs is abandoned  systemd 90 s
     ahead          64 KiB       pipelined bytes kept while an answer is computed  node 16 KiB
-    backlog        1 MiB        streamed bytes kept for a client that reads slowly
+    backlog        32 MiB       streamed bytes queued for a slow client; more end it    none
     engine_body    64 MiB       a body, a chunk or an event of the engine's           nginx 4 or 8 KiB, then a file
     engine_line    1,024 B      the line before a chunk of the engine's               h11 20 hex digits
     engine_kept    32           connections to the engine kept for the next request   nginx keepalive, 32 in its example
@@ -25,8 +25,8 @@
     engine_rehash  900 s        between two hashes of the file the engine serves      none
 
 A line's bytes are those before its CR LF: a line of 16,384 passes, one of 16,385 does not. The request line is no
-header line. `head` counts from the connection's acceptance for its first request. One write may exceed `backlog`;
-the next waits.
+header line. `head` counts from the connection's acceptance for its first request. One write may exceed `backlog`; at
+the next the client is disconnected.
 """
 
 from dataclasses import dataclass
@@ -54,7 +54,7 @@ class Limits:
     linger: float = 10.0
     grace: float = 4.0
     ahead: int = 64 * KIB
-    backlog: int = 1 * MIB
+    backlog: int = 32 * MIB
     engine_body: int = 64 * MIB
     engine_line: int = 1 * KIB
     engine_kept: int = 32

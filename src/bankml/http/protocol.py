@@ -9,17 +9,16 @@ import struct
 import sys
 import termios
 import time
-from collections.abc import Callable
 from functools import partial
 from typing import cast
 
 import h11
 
-from bankml.errors import Busy
-from bankml.http.exchange import Application, AtOnce, BufferedResponse, Request, RequestOutcome
+from bankml.http.exchange import BufferedResponse, Request, RequestOutcome
+from bankml.http.gateway import Gateway
 from bankml.http.hangup import still_reads
-from bankml.http.limits import Limits
-from bankml.http.log import AccessLogEntry, RequestLog
+from bankml.http.log import AccessLogEntry
+from bankml.http.pings import PING, Pings
 from bankml.http.relay import Relay
 from bankml.http.reply import WireReply
 from bankml.http.wire import (
@@ -32,68 +31,11 @@ from bankml.http.wire import (
     RequestRejected,
     Send,
 )
-from bankml.http.workers import Workers, answer
+from bankml.http.workers import answer
 
 _STALL_CHECKS = 10  # how often within `write_pause` it is looked at whether bytes have gone out
 _HANGUP_CHECK = 0.1  # seconds between looks at a client that has ended its side and awaits its answer
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # SO_LINGER: on, 0 s
-
-
-class Gateway:
-    """What all connections of a server share, and which of them are open."""
-
-    def __init__(
-        self,
-        application: Application,
-        limits: Limits,
-        log: RequestLog,
-        workers: Workers,
-        refused: Callable[[int], object] = lambda status: None,
-        at_once: AtOnce = lambda request: None,
-    ) -> None:
-        """`refused` is told the status of every request that breaks a rule of the wire, on the event loop; `at_once` is
-        asked there before the application is."""
-        self.application = application
-        self.limits = limits
-        self.log = log
-        self.workers = workers
-        self.refused = refused
-        self.at_once = at_once
-        self.stopping = False
-        self.admitted: set[ClientProtocol] = set()
-        self.excess: set[ClientProtocol] = set()
-        self.empty = asyncio.Event()
-        self.empty.set()
-
-    def admit(self, client: "ClientProtocol") -> Busy | None:
-        """Counts a new connection. A Busy if it is one too many: it is to be refused with that."""
-        self.empty.clear()
-        if len(self.admitted) >= self.limits.connections:
-            self._make_room()
-        if len(self.admitted) < self.limits.connections:
-            self.admitted.add(client)
-            return None
-        self.excess.add(client)
-        return Busy(f"{self.limits.connections} connections are open, and there is no room for more: try again later")
-
-    def _make_room(self) -> None:
-        """Ends the connection that has been idle longest, if it has been for long enough: it was kept for its next
-        request, and this client has one."""
-        until = time.monotonic() - self.limits.spare
-        idle = [client for client in self.admitted if client.idle_since <= until]
-        if idle:
-            longest = min(idle, key=lambda client: client.idle_since)
-            self.admitted.discard(longest)
-            longest.stop()
-
-    def forget(self, client: "ClientProtocol") -> None:
-        self.admitted.discard(client)
-        self.excess.discard(client)
-        if not self.admitted and not self.excess:
-            self.empty.set()
-
-    def is_stopping(self) -> bool:
-        return self.stopping
 
 
 class ClientProtocol(asyncio.Protocol):
@@ -111,6 +53,7 @@ class ClientProtocol(asyncio.Protocol):
         self._lost = False
         self._timer: asyncio.TimerHandle | None = None
         self._timer_due = 0.0
+        self._pings: Pings | None = None
         self._handed = 0  # bytes given to the transport
         self._gone_out = 0  # of these, how many the client had taken when `_progress` was noted
         self._progress = 0.0
@@ -145,6 +88,7 @@ class ClientProtocol(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._lost = True
+        self._stop_pings()
         if self._timer is not None:
             self._timer.cancel()
         if self._reply is None:
@@ -163,7 +107,7 @@ class ClientProtocol(asyncio.Protocol):
         What the kernel holds counts too: a request that has come but is not read yet would be reset when the socket is
         closed, and with it what the client has not taken of its last answer."""
         idle = self._connection.state is ConnectionState.IDLE and self._reply is None
-        return self._connection.idle_since if idle and not self._unread() and not self._untaken() else math.inf
+        return self._connection.idle_since if idle and not self._unread() and not self._unsent_bytes() else math.inf
 
     def stop(self) -> None:
         self._perform(self._connection.stop(time.monotonic(), bool(self._unread())))
@@ -280,7 +224,9 @@ class ClientProtocol(asyncio.Protocol):
         reply = self._reply
         if reply is None:
             return
-        if self._lost:
+        if reply.overflowed and not self._lost:
+            self._abort()
+        elif self._lost:
             if reply.take().returned:
                 self._reply = None
                 self._gateway.forget(self)
@@ -322,13 +268,30 @@ class ClientProtocol(asyncio.Protocol):
             head = part.head
             begun = connection.begin(head.status, head.content_type, head.headers, head.length) if head else b""
             actions = [Send(begun + connection.body(part.data))]
+            if head and head.ping_interval:
+                self._pings = Pings(self._loop, head.ping_interval, self._send_ping)
+            if part.data and self._pings:
+                self._pings.postpone()
             if part.complete:
                 self._answer_ended = True
+                self._stop_pings()
                 actions += connection.end(now)
         if part.returned:
+            self._stop_pings()
             self._reply = None
             actions += [CloseAction.ABORT] if part.broken else connection.advance(now)
         self._perform(actions)
+
+    def _send_ping(self) -> None:
+        """A comment between two events, for a client that takes what it is sent."""
+        if not (self._lost or self._answer_ended or self._write_paused):
+            self._write(self._connection.body(PING))
+            self._arm()
+
+    def _stop_pings(self) -> None:
+        if self._pings is not None:
+            self._pings.stop()
+            self._pings = None
 
     def _watch_for_hangup(self) -> None:
         """Once the client has ended its side or is not read from: whether it still waits, until it has its answer."""
@@ -363,7 +326,7 @@ class ClientProtocol(asyncio.Protocol):
     def _on_timer(self) -> None:
         self._timer = None
         now = time.monotonic()
-        unsent = self._untaken()
+        unsent = self._unsent_bytes()
         if unsent and self._stalled(unsent, now):
             self._abort()
             return
@@ -371,7 +334,7 @@ class ClientProtocol(asyncio.Protocol):
             self._perform(self._connection.expired(now, bool(unsent)))
         self._arm()
 
-    def _untaken(self) -> int:
+    def _unsent_bytes(self) -> int:
         """Bytes that the client's side has not taken: those still here and, where it tells, the kernel's. A socket
         is writable again only when a third of the kernel's megabytes has gone, so without the latter a slow reader
         would look like one that reads nothing."""

@@ -16,9 +16,10 @@ from typing import Any, TextIO
 
 from bankml.errors import UsageError
 from bankml.http.exchange import Application, AtOnce
+from bankml.http.gateway import Gateway
 from bankml.http.limits import Limits
 from bankml.http.log import RequestLog
-from bankml.http.protocol import ClientProtocol, Gateway
+from bankml.http.protocol import ClientProtocol
 from bankml.http.wire import Address
 from bankml.http.workers import Workers
 

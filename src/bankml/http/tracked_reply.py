@@ -43,9 +43,9 @@ class TrackedReply:
     def whole(self, status: int, body: bytes, content_type: str = JSON, headers: Headers = ()) -> None:
         self.reply.whole(status, body, content_type, headers)
 
-    def start(self, status: int, content_type: str) -> None:
+    def start(self, status: int, content_type: str, ping_interval: float | None = None) -> None:
         self.started, self.content_type = True, content_type
-        self.reply.start(status, content_type)
+        self.reply.start(status, content_type, ping_interval)
 
     def write(self, data: bytes) -> bool:
         return self.reply.write(data)

@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from queue import SimpleQueue
 
 from bankml.errors import BankmlError
@@ -54,8 +55,10 @@ def answer(application: Application, request: Request, reply: WireReply, log: Re
     """One request's work in its thread: the application's answer, or what a defect makes of it, and the log's line."""
     try:
         line = application.answer(request, reply)
-        if reply.progress is not ReplyState.COMPLETE and not reply.gone:
-            line = _failed(request, reply, "no whole answer was given")
+        if reply.overflowed:
+            line = replace(line, note=f"disconnected: the client left {reply.unsent} bytes unread")
+        elif reply.progress is not ReplyState.COMPLETE and not reply.gone:
+            line = _failed(request, reply, "no complete response was given")
     except BaseException as error:  # a defect: its type is logged, its message may quote what a person wrote
         line = _failed(request, reply, type(error).__name__)
     finally:

@@ -1,11 +1,11 @@
-"""Derived models: made of a pinned model or of another derived one, copied, deleted. Each is one manifest."""
+"""Derived models: created from a pinned model or another derived one, copied, deleted. Each is one manifest."""
 
 import os
 from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import sha256
 
-from bankml.errors import NotFound, Refused, RequestError, named
+from bankml.errors import FileMissing, NotFound, RequestError, named
 from bankml.files import problem
 from bankml.gate.guard import guard, require_model
 from bankml.library.layer import stacked
@@ -18,21 +18,20 @@ from bankml.library.supported import require_supported, template_source
 
 
 def create(registry: Registry, name: str, modelfile: Modelfile) -> Derived:
-    """Makes the derived model `name` of the model that FROM names, in place of an older one of that name.
+    """Creates the derived model `name` from the model that FROM names, replacing an existing one of that name.
 
-    The base's file must be where the registry finds it, as its header is looked at: it must be one that is played, and
-    a TEMPLATE must be its own. Raises RequestError for a name, a Modelfile or a TEMPLATE that will not do, NotFound
-    when there is no such base, Refused when the base or its layer is not what it should be, FileProblem.
+    The base's file must exist, because its header is read: it must be a supported model, and a TEMPLATE must equal its
+    own. Raises RequestError for an invalid name, Modelfile or TEMPLATE, NotFound for an unknown base, Refused for a
+    base or layer that fails its checks, FileProblem.
     """
     target = _target(registry, name)
     if not modelfile.source:
-        raise RequestError("from is missing: the model that the new one is made of")
+        raise RequestError("from is missing: it names the base model")
     base = registry.resolve(modelfile.source)
     template = base_template(base.source)
     if modelfile.template is not None and modelfile.template != template:
         raise RequestError(
-            f"the TEMPLATE is not the one in {base.source.file}: a prompt is made by the model's own chat template, "
-            "and no other is played"
+            f"the TEMPLATE is not the one in {base.source.file}: only the model's own chat template is supported"
         )
     below = base.layer or ModelLayer(
         template_sha256=sha256(template.encode("utf-8")).hexdigest(), base_sha256=base.source.sha256
@@ -41,9 +40,9 @@ def create(registry: Registry, name: str, modelfile: Modelfile) -> Derived:
 
 
 def copy(registry: Registry, source: str, destination: str) -> Derived:
-    """Makes `destination` of the model `source`, its layer and all, in place of an older derived model of that name.
+    """Creates `destination` as a copy of the model `source` with its layer, replacing a derived model of that name.
 
-    The copy of a pinned file is a derived model with nothing in its layer. Raises as `create`.
+    The copy of a pinned file is a derived model with an empty layer. Raises as `create`.
     """
     target = _target(registry, destination)
     found: Reference = registry.resolve(source)
@@ -53,15 +52,15 @@ def copy(registry: Registry, source: str, destination: str) -> Derived:
 
 
 def delete(registry: Registry, name: str) -> None:
-    """Deletes the derived model `name`, one whose manifest was damaged too. Of a symbolic link the link alone goes.
+    """Deletes the derived model `name`, even one with a damaged manifest. A symbolic link is unlinked, not followed.
 
-    Raises NotFound, FileProblem, Refused where a folder or the like has a manifest's name, and RequestError for a
-    pinned file: files of weights are not deleted.
+    Raises NotFound, FileProblem, Refused if a directory or special file has the manifest's name, and RequestError for
+    a pinned file: files of weights are not deleted.
     """
     asked = checked_name(name)
     if registry.is_pin(asked):
         raise RequestError(
-            f"{quoted(name)} is a pinned file: bankML deletes no weights; take its record out of FORK.json instead"
+            f"{quoted(name)} is a pinned file, and bankML deletes no weights: remove its record from FORK.json instead"
         )
     path = None if registry.folder is None else manifest_path(registry.folder, derived_name(name))
     if path is None or not os.path.lexists(path):
@@ -77,10 +76,9 @@ def delete(registry: Registry, name: str) -> None:
 
 
 def base_template(source: PinnedFile) -> str:
-    """The chat template in the header of a pinned file. Raises Refused when the file is not found, or not one that is
-    played."""
+    """The chat template in the header of a pinned file. Raises Refused if the file is missing or unsupported."""
     if source.path is None:
-        raise Refused(f"{source.file} is pinned, but the file is not here: refused")
+        raise FileMissing(f"{source.file} is pinned, but the file is missing: refused")
     header = require_model(guard(source.path))
     with named(source.file):
         require_supported(header)
@@ -88,18 +86,18 @@ def base_template(source: PinnedFile) -> str:
 
 
 def check_free(registry: Registry, name: str) -> str:
-    """The name a derived model is to have, as its manifest has it. Raises RequestError for one that it may not have, or
-    that is a pinned file's: a pin is never hidden."""
+    """The name of a new derived model, as its manifest stores it. Raises RequestError for an invalid name, and for one
+    of a pinned file: a derived model never hides a pin."""
     bare = derived_name(name)
     if registry.is_pin(bare) or registry.is_pin(bare + LATEST):
-        raise RequestError(f"{quoted(name)} is the name of a pinned file: a derived model needs another")
+        raise RequestError(f"{quoted(name)} is the name of a pinned file: choose another name for a derived model")
     return bare
 
 
 def _target(registry: Registry, name: str) -> Manifest:
-    """The manifest to be, its name and place settled."""
+    """The manifest to write, with its name and path."""
     if registry.folder is None:
-        raise RequestError("this server has no registry: start it with --registry to make models")
+        raise RequestError("this server has no registry: start it with --registry to create models")
     bare = check_free(registry, name)
     created_at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     return Manifest(

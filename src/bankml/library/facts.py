@@ -1,4 +1,4 @@
-"""What is known of a model's file by its header and its hash, remembered for as long as the file stays as it is."""
+"""What is known about a model file from its header and its hash, cached until the file changes."""
 
 import os
 import threading
@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TypeVar
 
-from bankml.errors import BankmlError, Refused
+from bankml.errors import BankmlError, FileMissing, Refused
 from bankml.gate.guard import guard
 from bankml.gate.identity import FileIdentity
 from bankml.gguf.header import Header
@@ -14,15 +14,15 @@ from bankml.library.reference import PinnedFile, Reference
 from bankml.library.supported import require_supported
 
 MOST_REMEMBERED = 4096
-"""Files of which what is known is kept."""
+"""How many files are cached."""
 
 Key = TypeVar("Key")
-Word = TypeVar("Word")
+Fact = TypeVar("Fact")
 
 
 @dataclass(frozen=True)
 class FileFacts:
-    """What a file's header says of it. `reason` is why it is not played; None: it is."""
+    """What a file's header says. `reason` is why the model is unsupported; None if it is supported."""
 
     family: str = ""
     parameters: int = 0
@@ -31,7 +31,7 @@ class FileFacts:
 
 
 class FactsCache:
-    """The facts of the files that were looked at. Safe to use from several threads."""
+    """Cached facts of files. Thread-safe."""
 
     def __init__(self) -> None:
         self._facts: dict[tuple[str, FileIdentity], FileFacts] = {}
@@ -39,20 +39,20 @@ class FactsCache:
         self._guard = threading.Lock()
 
     def mismatched(self, source: PinnedFile, identity: FileIdentity, reason: str) -> None:
-        """The file of `source`, whose identity this was before it was hashed, is not the one its record pins."""
+        """Records that the file of `source` does not match its pin. `identity` is its identity before it was hashed."""
         if source.path is not None:
             self._remember(self._mismatches, (source.path, identity, source.sha256), reason)
 
     def mismatch(self, source: PinnedFile) -> str | None:
-        """Why the file of `source`, as it is now, was found not to be the one its record pins; None where it was not.
-        Raises FileProblem."""
+        """Why the file of `source`, as it is now, does not match its pin; None if that is not known. Raises
+        FileProblem."""
         if source.path is None:
             return None
         with self._guard:
             return self._mismatches.get((source.path, FileIdentity.of(source.path), source.sha256))
 
     def facts(self, source: PinnedFile) -> FileFacts:
-        """Of a file that cannot be read or played, or was found not to be what its record pins, `reason` says why."""
+        """`reason` says why a file cannot be read, is unsupported, or does not match its pin."""
         if source.path is None:
             return FileFacts(reason=missing(source).message)
         try:
@@ -69,15 +69,15 @@ class FactsCache:
                 reason=error.public_message if isinstance(error, BankmlError) else f"{source.file} cannot be read"
             )
 
-    def _remember(self, table: dict[Key, Word], key: Key, word: Word) -> None:
+    def _remember(self, table: dict[Key, Fact], key: Key, fact: Fact) -> None:
         with self._guard:
             while len(table) >= MOST_REMEMBERED:
                 del table[next(iter(table))]
-            table[key] = word
+            table[key] = fact
 
 
 def missing(source: PinnedFile) -> Refused:
-    return Refused(f"{source.file} is pinned, but the file is not here")
+    return FileMissing(f"{source.file} is pinned, but the file is missing")
 
 
 def _facts(path: str) -> FileFacts:
@@ -105,7 +105,7 @@ def facts_of(header: Header) -> FileFacts:
 
 
 def written_at(source: PinnedFile) -> int:
-    """When the file of `source` was last written, in nanoseconds since the epoch; 0 where it is not found."""
+    """When the file of `source` was last written, in nanoseconds since the epoch; 0 if it is missing."""
     try:
         return 0 if source.path is None else os.stat(source.path).st_mtime_ns
     except OSError:
@@ -113,7 +113,7 @@ def written_at(source: PinnedFile) -> int:
 
 
 def made_at(reference: Reference) -> int:
-    """When a derived model was made, or a file last written, in seconds since the epoch; 0 where it is not known."""
+    """When a derived model was made, or a file last written, in seconds since the epoch; 0 if that is not known."""
     if reference.derived is None:
         return written_at(reference.source) // 10**9
     try:

@@ -1,4 +1,4 @@
-"""Files read whole, and the JSON in them: bounded, UTF-8, no surprise in a number."""
+"""Reading files and the JSON in them: size-limited, strict UTF-8, strict numbers."""
 
 import json
 import os
@@ -8,8 +8,8 @@ from bankml.files import open_regular, problem, unreadable
 
 
 def read_bytes(path: str | os.PathLike[str], most: int, *, follow: bool = True) -> bytes:
-    """The whole regular file at `path`; without `follow` no symbolic link's. Raises FileProblem; also for one of more
-    than `most` bytes, whatever its length is said to be."""
+    """The content of the regular file at `path`; without `follow` symbolic links are refused. Raises FileProblem, also
+    for more than `most` bytes, whatever length the file system reports."""
     raw = bytearray()
     with open_regular(path, follow=follow) as file:
         try:
@@ -28,7 +28,7 @@ def parse_object(raw: bytes, path: str | os.PathLike[str]) -> dict[str, Any]:
         text = raw.decode("utf-8")
         document = json.loads(text, parse_constant=_constant)
         if "\\u" in text:
-            json.dumps(document, ensure_ascii=False).encode("utf-8")  # an escaped surrogate alone is no text
+            json.dumps(document, ensure_ascii=False).encode("utf-8")  # an unpaired escaped surrogate is not text
     except (ValueError, RecursionError) as error:
         raise unreadable(path, f"not JSON ({error})") from error
     if not isinstance(document, dict):
@@ -42,4 +42,4 @@ def read_object(path: str | os.PathLike[str], most: int, *, follow: bool = True)
 
 
 def _constant(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no number of JSON")
+    raise ValueError(f"{text} is not a JSON number")

@@ -1,30 +1,28 @@
 """A derived model's layer, stacked on another and applied to a request, both as Ollama does it.
 
-Stacking (`FROM` a derived model): a SYSTEM takes the place of the one below, and so do MESSAGEs and stop strings, all
-of them together; a PARAMETER takes the place of the one of its name; LICENSEs add up. What is not given, or is an
-empty SYSTEM, leaves what is below.
+Stacking (`FROM` a derived model): a SYSTEM replaces the one below, and so do MESSAGEs and stop strings, as complete
+lists; a PARAMETER replaces the one of its name; LICENSEs accumulate. What is missing, or an empty SYSTEM, leaves the
+value below.
 
-Applying: a request's own fields stand before the layer's PARAMETERs, and its stop strings before the layer's. The
+Applying: a request's own fields take precedence over the layer's PARAMETERs, and its stop strings over the layer's. The
 layer's SYSTEM comes first unless the request begins with a system message of its own, and the MESSAGEs come between the
 system message and the rest. (Ollama puts MESSAGEs before a request's own system message too and leaves it to the
-template to move it to the front; our templates render in order.) It is the same on /api/chat, on /api/generate, whose
-prompt is a conversation of one user message, and on /v1. A raw prompt takes the PARAMETERs alone.
+template to move it to the front; our templates render in order.) The same holds on /api/chat, on /api/generate, whose
+prompt is a conversation of one user message, and on /v1. A raw prompt gets the PARAMETERs only.
 """
 
 from dataclasses import replace
-from typing import Any
 
 from bankml.errors import RequestError
 from bankml.library.modelfile import Modelfile
-from bankml.library.parameters import PARAMETERS
+from bankml.library.parameters import as_sampling
 from bankml.library.reference import ModelLayer
 from bankml.library.request import UNLIMITED, GenerationRequest
-from bankml.sampling.overrides import RANGES_BY_NAME, SamplingOverrides
 from bankml.text.messages import Conversation, continuation
 
 
 def stacked(below: ModelLayer, modelfile: Modelfile) -> ModelLayer:
-    """What `modelfile` asks for over `below`, a layer of the same base."""
+    """`modelfile` stacked on `below`, a layer of the same base."""
     return ModelLayer(
         system=modelfile.system or below.system,
         parameters={**below.parameters, **modelfile.parameters},
@@ -38,10 +36,10 @@ def stacked(below: ModelLayer, modelfile: Modelfile) -> ModelLayer:
 
 
 def with_layer(layer: ModelLayer | None, request: GenerationRequest) -> GenerationRequest:
-    """`request` with the layer below it: parameters and stop strings, and of a conversation the messages.
+    """`request` with the layer applied: parameters, stop strings, and for a conversation the messages.
 
-    `num_ctx` is not a field of a request: see `context_of`. Raises RequestError where the layer's messages and the
-    request's make no conversation.
+    `num_ctx` is not a field of a request: see `context_of`. Raises RequestError if the layer's messages and the
+    request's do not form a conversation.
     """
     if layer is None:
         return request
@@ -53,16 +51,8 @@ def with_layer(layer: ModelLayer | None, request: GenerationRequest) -> Generati
         prompt=_with_messages(layer, prompt) if isinstance(prompt, Conversation) else prompt,
         max_tokens=max_tokens if request.max_tokens is None else request.max_tokens,
         stop=(layer.stop or None) if request.stop is None else request.stop,
-        sampling=request.sampling.or_else(_sampling(layer)),
+        sampling=request.sampling.or_else(as_sampling(layer.parameters)),
     )
-
-
-def _sampling(layer: ModelLayer) -> SamplingOverrides:
-    values: dict[str, Any] = {}
-    for name, value in layer.parameters.items():
-        if (field := PARAMETERS[name].field) in RANGES_BY_NAME:
-            values[field] = RANGES_BY_NAME[field].clamped(value)
-    return SamplingOverrides(**values)
 
 
 def _with_messages(layer: ModelLayer, conversation: Conversation) -> Conversation:
@@ -76,13 +66,13 @@ def _with_messages(layer: ModelLayer, conversation: Conversation) -> Conversatio
 
 
 def context_of(name: str, layer: ModelLayer | None, n_ctx: int) -> int:
-    """The tokens of context the model `name` is to have: its layer's `num_ctx`, else all of `n_ctx`.
+    """The context of the model `name` in tokens: its layer's `num_ctx`, else all of `n_ctx`.
 
-    Raises RequestError when the layer asks for more than the server has; asked before anything is loaded.
+    Raises RequestError if the layer requires more than the server has; called before anything is loaded.
     """
     asked = layer.num_ctx if layer is not None else None
     if asked is None:
         return n_ctx
     if asked > n_ctx:
-        raise RequestError(f"{name} asks for num_ctx {asked}, and this server's context is {n_ctx} (--ctx)")
+        raise RequestError(f"{name} requires num_ctx {asked}, but this server's context is {n_ctx} (--ctx)")
     return asked

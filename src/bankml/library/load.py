@@ -1,4 +1,4 @@
-"""From a verified file to a model that answers: the one place where the rooms of a model are put together."""
+"""From a verified file to a loaded model: the one place where the rooms of a model are put together."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from bankml.engine.completion import ENGINE, Engine
 from bankml.engine.memory import configured_cache_limit, give_back_memory
 from bankml.engine.prompt_cache import prompt_cache
-from bankml.errors import FileProblem, PinMismatch, Refused, named
+from bankml.errors import FileMissing, FileProblem, PinMismatch, Refused, named
 from bankml.gate.contents import memory_for
 from bankml.gate.guard import guard, require_model
 from bankml.gate.identity import FileIdentity
@@ -34,12 +34,11 @@ def load(
     environment: Mapping[str, str] = os.environ,
     tokenizer: Tokenizer | None = None,
 ) -> Resident:
-    """Makes everything an answer needs; the weights are opened last, when nothing else can refuse any more.
+    """Loads a model; the weights are opened last, when nothing else can be refused any more.
 
-    `n_ctx` is the context in tokens; `threads` None means the model's own choice; `source` is what was verified, where
-    that was asked for by name; `environment` is where the BANKML_ variables are looked up; `tokenizer` is that of the
-    file's header, where it has been made already. Raises Refused, naming the file and the key or tensor, for a model
-    that is not played.
+    `n_ctx` is the context in tokens; `threads` None means the model's own choice; `source` is what was verified, if it
+    was requested by name; `environment` has the BANKML_ variables; `tokenizer` is that of the file's header, if it
+    exists already. Raises Refused, naming the file and the key or tensor, for an unsupported model.
     """
     with named(verified.name):
         return _load(verified, n_ctx, threads, source or PinnedFile.of(verified), environment, tokenizer)
@@ -79,10 +78,10 @@ def open_library(
     default_keep: float | None = FOR_GOOD,
     tokenizer: Tokenizer | None = None,
 ) -> Library:
-    """The library whose startup model is the verified file, loaded now, each model with a context of `n_ctx` tokens.
+    """The library whose startup model is the verified file, loaded now; every model has a context of `n_ctx` tokens.
 
-    `known` are the names of all others; None: there are none. `default_keep` is as Library takes it, `tokenizer` as
-    `load` does. Raises what `load` raises.
+    `known` resolves all other names; None: there are none. `default_keep` is Library's, `tokenizer` is `load`'s.
+    Raises what `load` raises.
     """
     resident = load(verified, n_ctx, threads, environment=environment, tokenizer=tokenizer)
     names = known or Registry(None, resident.source)
@@ -91,7 +90,7 @@ def open_library(
 
 @dataclass(frozen=True)
 class VerifyingOpener:
-    """Makes sources resident, each with a context of `n_ctx` tokens; the rest as `load` takes it."""
+    """Verifies and loads models, each with a context of `n_ctx` tokens; the other fields are `load`'s."""
 
     n_ctx: int
     threads: int | None = None
@@ -99,20 +98,20 @@ class VerifyingOpener:
     known: FactsCache = field(default_factory=FactsCache)
 
     def facts(self, source: PinnedFile) -> FileFacts:
-        """What is known of `source`, as long as its file stays as it is."""
+        """What is known of `source`, cached until its file changes."""
         return self.known.facts(source)
 
     def judge(self, source: PinnedFile) -> None:
-        """Raises Refused or Truncated for what the file's header alone shows, its absence, or a hash that was another
-        than its record's."""
-        with _told(source) as path, named(source.file):
+        """Raises Refused or Truncated if the header is unsupported, the file is missing, or it is known not to match
+        its pin."""
+        with _located_file(source) as path, named(source.file):
             require_supported(require_model(guard(path)))
             if mismatch := self.known.mismatch(source):
                 raise PinMismatch(mismatch)
 
     def open(self, source: PinnedFile) -> Resident:
-        """Verifies and loads what `source` stands for. Raises Refused, Truncated."""
-        with _told(source) as path:
+        """Verifies and loads `source`. Raises Refused, Truncated."""
+        with _located_file(source) as path:
             identity = FileIdentity.of(path)
             try:
                 verified = verify(path, source.fork, name=source.file, require=require_supported, into=memory_for)
@@ -120,15 +119,15 @@ class VerifyingOpener:
                 self.known.mismatched(source, identity, error.public_message)
                 raise
             if verified.sha256 != source.sha256:
-                raise Refused(f"{source.file} is pinned to {verified.sha256} now, and was to {source.sha256}: refused")
+                raise Refused(f"{source.file} is pinned to {verified.sha256} now, not to {source.sha256}: refused")
             return load(verified, self.n_ctx, self.threads, source, self.environment)
 
 
 @contextmanager
-def _told(source: PinnedFile) -> Iterator[str]:
-    """Where the file of `source` is; a problem with it or its record is a refusal that tells no path."""
+def _located_file(source: PinnedFile) -> Iterator[str]:
+    """The path of `source`'s file; a problem with the file or its record becomes a refusal that contains no path."""
     if source.path is None:
-        raise Refused(f"{source.file} is pinned, but the file is not here: refused")
+        raise FileMissing(f"{source.file} is pinned, but the file is missing: refused")
     try:
         yield source.path
     except FileProblem as error:

@@ -1,14 +1,14 @@
-"""`NAME.MODEL.json`: a derived model as it lies on the disk, and the digest that tells whether it was edited.
+"""`NAME.MODEL.json`: a derived model on disk, with digests that reveal edits.
 
     {"kind": "bankml.derived.v1", "bankml": VERSION that wrote it, "name", "created_at",
      "base": {"name", "file", "sha256", "fork", "path"}, "layer": {…}, "digest": HEX64, "manifest_sha256": HEX64}
 
-The digest is the sha256 of the layer's content: the object at `layer` as UTF-8 JSON with its keys sorted, nothing
-between tokens, and no character escaped that JSON lets stand. It is what models of one content have in common.
-`manifest_sha256` is the same of the whole object without that key, so that no edit by hand passes. The layer holds its
-base's sha256, and both must name the same.
+The digest is the sha256 of the layer's content: the object at `layer` as UTF-8 JSON with sorted keys, no spaces
+between tokens, and only mandatory escapes. Models with equal content have equal digests.
+`manifest_sha256` is the same of the complete object without that key, so that any edit is noticed. The layer has its
+base's sha256, and both must be equal.
 
-A manifest is a plain file of its folder: one that is a symbolic link is neither read nor written.
+A manifest is a regular file of its folder: a symbolic link is neither read nor written.
 """
 
 import json
@@ -44,7 +44,7 @@ _LAYER_KEYS = {
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a manifest says. `base` is what its base was when it was made; `path` where the manifest lies."""
+    """A manifest's content. `base` is the base when the model was made; `path` is the manifest's own path."""
 
     name: str
     created_at: str
@@ -54,17 +54,17 @@ class Manifest:
     path: str
 
     def derived(self, base: PinnedFile) -> Derived:
-        """The model, over what its base is pinned to now."""
+        """The model, over its base as it is pinned now."""
         return Derived(self.name, self.created_at, base, self.layer, self.digest, self.path)
 
 
 def manifest_path(folder: str, name: str) -> str:
-    """Where the manifest of the derived model `name` (as `derived_name` gives it) is in a registry."""
+    """The manifest's path of the derived model `name` (as `derived_name` gives it) in a registry."""
     return os.path.join(folder, name + SUFFIX)
 
 
 def layer_content(layer: ModelLayer) -> dict[str, Any]:
-    """The layer as the manifest's `layer` holds it."""
+    """The layer as the manifest's `layer` object."""
     return {
         "system": layer.system,
         "parameters": dict(layer.parameters),
@@ -78,13 +78,13 @@ def layer_content(layer: ModelLayer) -> dict[str, Any]:
 
 
 def digest_of(content: Mapping[str, Any]) -> str:
-    """The sha256 of a layer's content, or of a manifest without its own, 64 hex digits."""
+    """The sha256 of a layer's content, or of a manifest without that key, 64 hex digits."""
     canonical = json.dumps(content, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
     return sha256(canonical.encode("utf-8")).hexdigest()
 
 
 def require_plain(path: str | os.PathLike[str]) -> None:
-    """Raises Refused where something that is no plain file, a symbolic link for one, has the name of a manifest."""
+    """Raises Refused if `path` exists and is not a regular file (a symbolic link, for example)."""
     try:
         mode = os.lstat(path).st_mode
     except FileNotFoundError:
@@ -92,13 +92,12 @@ def require_plain(path: str | os.PathLike[str]) -> None:
     except OSError as error:
         raise problem("write", path, error) from error
     if not stat.S_ISREG(mode):
-        what = "a symbolic link" if stat.S_ISLNK(mode) else "not a plain file"
+        what = "a symbolic link" if stat.S_ISLNK(mode) else "not a regular file"
         raise Refused(f"{os.path.basename(path)} is {what}: refused")
 
 
 def write_manifest(manifest: Manifest) -> None:
-    """Writes the manifest under its path, whole or not at all. Raises FileProblem, and Refused where that is no plain
-    file."""
+    """Writes the manifest to its path, atomically. Raises FileProblem, and Refused if that is not a regular file."""
     require_plain(manifest.path)
     base = manifest.base
     document: dict[str, Any] = {
@@ -122,13 +121,13 @@ def write_manifest(manifest: Manifest) -> None:
 
 
 def _noted(path: str) -> str:
-    """A path as JSON can hold it: U+FFFD for bytes that are no UTF-8. It is for people, and leads nowhere."""
+    """A path as JSON can store it: U+FFFD for bytes that are not UTF-8. It is informative and is never opened."""
     return os.fsencode(path).decode("utf-8", "replace")
 
 
 def read_manifest(path: str | os.PathLike[str]) -> Manifest:
-    """The manifest at `path`. Raises Refused, saying why, for one that was edited, is of another kind or stands under
-    another name; FileProblem when it cannot be read."""
+    """The manifest at `path`. Raises Refused, saying why, for one that was edited, is of another kind or has another
+    name than its file; FileProblem if it cannot be read."""
     file = os.path.basename(path)
     try:
         document = read_object(path, MOST_BYTES, follow=False)
@@ -139,9 +138,9 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
     try:
         return _manifest(document, file, os.fspath(path))
     except (_Malformed, RequestError) as error:
-        raise Refused(f"{file} is not a manifest that create wrote: {error}") from error
+        raise Refused(f"{file} is not a manifest written by create: {error}") from error
     except RecursionError as error:
-        raise Refused(f"{file} is not a manifest that create wrote: its layer is nested too deep") from error
+        raise Refused(f"{file} is not a manifest written by create: its layer is nested too deeply") from error
 
 
 class _Malformed(Exception):
@@ -151,7 +150,7 @@ class _Malformed(Exception):
 def _manifest(document: Mapping[str, Any], file: str, path: str) -> Manifest:
     kind = document.get("kind")
     if kind != KIND:
-        raise _Malformed(f"its kind is {str(kind)[:80]!r}, and this version reads {KIND!r}")
+        raise _Malformed(f"its kind is {str(kind)[:80]!r}, but this version reads {KIND!r}")
     _only(document, _KEYS, "the manifest")
     _text(document, "bankml")
     name = _text(document, "name")
@@ -165,14 +164,14 @@ def _manifest(document: Mapping[str, Any], file: str, path: str) -> Manifest:
         raise _Malformed("its layer is not an object")
     found = digest_of(document["layer"])
     if found != digest:
-        raise _Malformed(f"its layer has the digest {found}, not the {quoted(digest)[1:-1]} recorded: edited by hand")
+        raise _Malformed(f"its layer has the digest {found}, not the recorded {quoted(digest)[1:-1]}: edited by hand")
     whole = digest_of({key: value for key, value in document.items() if key != "manifest_sha256"})
     if whole != document["manifest_sha256"]:
-        raise _Malformed("its manifest_sha256 is not that of the rest of it: edited by hand")
+        raise _Malformed("its manifest_sha256 does not match its content: edited by hand")
     layer = _layer(document["layer"])
     base = _base(document["base"])
     if base.sha256 != layer.base_sha256:
-        raise _Malformed("its base and its layer name different sha256s: edited by hand")
+        raise _Malformed("its base and its layer have different sha256 values: edited by hand")
     return Manifest(name, created_at, base, layer, digest, path)
 
 
@@ -182,7 +181,7 @@ def _base(value: object) -> PinnedFile:
     _only(value, _BASE_KEYS, "its base")
     path = value["path"]
     if path is not None and not isinstance(path, str):
-        raise _Malformed("path is not a text")
+        raise _Malformed("path is not a string")
     return PinnedFile(_text(value, "name"), _text(value, "file"), _hex64(value, "sha256"), _text(value, "fork"), path)
 
 
@@ -215,12 +214,12 @@ def _message(value: object) -> dict[str, str]:
 def _only(value: Mapping[str, Any], keys: set[str], where: str) -> None:
     odd = sorted(keys.symmetric_difference(value))
     if odd:
-        raise _Malformed(f"{where} {'lacks' if odd[0] in keys else 'has a key'} {quoted(odd[0])}")
+        raise _Malformed(f"{where} {'lacks' if odd[0] in keys else 'has an unknown key'} {quoted(odd[0])}")
 
 
 def _string(value: object, name: str) -> str:
     if not isinstance(value, str):
-        raise _Malformed(f"{name} is not a text")
+        raise _Malformed(f"{name} is not a string")
     return value
 
 

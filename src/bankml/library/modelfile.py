@@ -1,13 +1,13 @@
-"""Ollama's Modelfile: its grammar, read as Ollama reads it, and written back.
+"""Ollama's Modelfile: parsed as Ollama parses it, and written back.
 
-An instruction's name may be in any case and stands at the beginning of a line, blanks apart; a line that begins with
-`#` is a comment. A value goes to the end of its line, blanks at either end cut off. One that begins with a quote,
-three of them or one, goes on over the lines until one ends in that quote, and the quotes are cut off: there are no
+An instruction's name may be in any case and is at the beginning of a line, after optional blanks; a line that begins
+with `#` is a comment. A value extends to the end of its line, without blanks at either end. One that begins with a
+quote, three of them or one, extends over lines until one ends with that quote, and the quotes are removed: there are no
 escapes. The file is UTF-8, or UTF-16 with a byte order mark.
 
-`FROM` stands once. Of `SYSTEM`, `TEMPLATE`, `REQUIRES` and a `PARAMETER` the last counts; `PARAMETER stop`, `MESSAGE`
-and `LICENSE` add up. Refused: `ADAPTER`, `DRAFT`, `RENDERER`, `PARSER`, a parameter that is not honoured here, and
-control characters, which Ollama drops. A value that is refused is named with the line its instruction stands in.
+`FROM` occurs once. Of `SYSTEM`, `TEMPLATE`, `REQUIRES` and a `PARAMETER` the last counts; `PARAMETER stop`, `MESSAGE`
+and `LICENSE` accumulate. Refused: `ADAPTER`, `DRAFT`, `RENDERER`, `PARSER`, an unsupported parameter, and control
+characters, which Ollama drops. An error message has the line of the instruction.
 """
 
 import codecs
@@ -23,10 +23,10 @@ from bankml.library.names import quoted
 MOST_BYTES = 4 << 20
 ROLES = ("system", "user", "assistant")
 REFUSED = {
-    "ADAPTER": "adapters are not played here",
-    "DRAFT": "draft models are not played here",
-    "RENDERER": "a prompt is made by the model's own chat template",
-    "PARSER": "an answer is read by the model's own chat template",
+    "ADAPTER": "adapters are unsupported",
+    "DRAFT": "draft models are unsupported",
+    "RENDERER": "the model's own chat template renders the prompt",
+    "PARSER": "the model's own chat template determines how an answer is parsed",
 }
 INSTRUCTIONS = ("FROM", "PARAMETER", "TEMPLATE", "SYSTEM", "MESSAGE", "LICENSE", "REQUIRES")
 
@@ -40,9 +40,9 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 
 @dataclass(frozen=True)
 class Modelfile:
-    """What a Modelfile, or the fields of /api/create, ask for. `source` is what FROM says.
+    """The content of a Modelfile, or of the fields of /api/create. `source` is the value of FROM.
 
-    None, or empty, is what is not given: the base's own stands. `parameters` are as in `reference.ModelLayer`.
+    None or empty: not set, the base's own value applies. `parameters` are as in `reference.ModelLayer`.
     """
 
     source: str
@@ -56,9 +56,9 @@ class Modelfile:
 
 
 def read_modelfile(raw: bytes) -> Modelfile:
-    """Reads a Modelfile. Raises RequestError with the line of what is wrong."""
+    """Parses a Modelfile. Raises RequestError with the line of an error."""
     if len(raw) > MOST_BYTES:
-        raise RequestError(f"the Modelfile is {len(raw)} bytes long, more than {MOST_BYTES}")
+        raise RequestError(f"the Modelfile is {len(raw)} bytes long, the limit is {MOST_BYTES}")
     fields: dict[str, Any] = {"parameters": {}, "stop": [], "messages": [], "license": []}
     for line, name, value in _instructions(_decoded(raw)):
         try:
@@ -73,9 +73,9 @@ def read_modelfile(raw: bytes) -> Modelfile:
 
 
 def from_fields(body: Mapping[str, Any]) -> Modelfile:
-    """The same out of the fields of a /api/create request: `from`, `system`, `template`, `parameters`, `messages`,
-    `license` (a text or a list of them), `requires`; null is the same as left out. Other fields are the caller's.
-    A text that no Modelfile could hold is refused, so that every model can be written as one. Raises RequestError,
+    """The same from the fields of a /api/create request: `from`, `system`, `template`, `parameters`, `messages`,
+    `license` (a string or a list of them), `requires`; null is the same as missing. Other fields are the caller's.
+    A text that no Modelfile can contain is refused, so that every model can be written as one. Raises RequestError,
     naming the field."""
     parameters_, stop = _json_parameters(body.get("parameters"))
     license_ = body.get("license")
@@ -95,12 +95,12 @@ def from_fields(body: Mapping[str, Any]) -> Modelfile:
 
 
 def can_be_spelled(text: str) -> bool:
-    """Whether a Modelfile can hold `text`: not one with control characters, nor with lines that end in `\"\"\"`."""
+    """Whether a Modelfile can contain `text`: no control characters, and no line that ends with `\"\"\"`."""
     return not _CONTROL.search(text) and _spelled(text) is not None
 
 
 def write_modelfile(modelfile: Modelfile) -> str:
-    """The Modelfile's text, which gives `modelfile` again when it is read. Its texts are such as `can_be_spelled`."""
+    """The Modelfile's text, which parses to `modelfile` again. Its texts satisfy `can_be_spelled`."""
     lines = [f"FROM {modelfile.source}"]
     for name in ("template", "system"):
         value = getattr(modelfile, name)
@@ -125,14 +125,14 @@ def _decoded(raw: bytes) -> str:
     odd = _CONTROL.search(text)
     if odd:
         line = text.count("\n", 0, odd.start()) + 1
-        raise RequestError(f"Modelfile line {line}: it has the character {odd[0]!a} in it")
+        raise RequestError(f"Modelfile line {line}: it contains the character {odd[0]!a}")
     return text
 
 
 def _instructions(text: str) -> Iterator[tuple[int, str, str]]:
-    """Each instruction: the line it begins in, its name in upper case, and its value without the quotes.
+    """Each instruction: its first line, its name in upper case, and its value without quotes.
 
-    The name of PARAMETER and MESSAGE is two words, the second as it is spelled.
+    The name of PARAMETER and MESSAGE is two words, the second as written.
     """
     at, line = 0, 1
     while at < len(text):
@@ -153,7 +153,7 @@ def _head(text: str, start: int, end: int, line: int) -> tuple[str, int]:
     name = word["name"].upper() if word else ""
     if word is None or (name not in INSTRUCTIONS and name not in REFUSED):
         raise RequestError(
-            f"Modelfile line {line}: {quoted(text[start:end])} begins with none of {', '.join(INSTRUCTIONS)}"
+            f"Modelfile line {line}: {quoted(text[start:end])}: expected one of {', '.join(INSTRUCTIONS)}"
         )
     if name in ("PARAMETER", "MESSAGE"):
         word = _SECOND.match(text, word.end("name"), end)
@@ -166,7 +166,7 @@ def _head(text: str, start: int, end: int, line: int) -> tuple[str, int]:
 
 
 def _value(text: str, begin: int, line: int, head: str) -> tuple[str, int]:
-    """The value that begins at `begin`, and the end of the line it ends in."""
+    """The value that begins at `begin`, and the end of its last line."""
     end = _line_end(text, begin)
     given = text[begin:end].strip()
     quote = next((quote for quote in ('"""', '"') if given.startswith(quote)), "")
@@ -199,14 +199,15 @@ def _take(fields: dict[str, Any], name: str, value: str) -> None:
         raise RequestError(f"{word} is refused: {REFUSED[word]}")
     if word == "FROM":
         if "source" in fields:
-            raise RequestError("FROM stands here again")
+            raise RequestError("FROM occurs more than once")
         if not value:
             raise RequestError("FROM has no value")
         fields["source"] = value
     elif word == "PARAMETER" and part == "stop":
         fields["stop"].append(parameters.checked_stop(value))
     elif word == "PARAMETER":
-        fields["parameters"][part] = parameters.from_text(part, value)
+        if part not in parameters.IGNORED:
+            fields["parameters"][part] = parameters.from_text(part, value)
     elif word == "MESSAGE":
         fields["messages"].append(_message(part, value))
     elif word == "LICENSE":
@@ -219,18 +220,18 @@ def _take(fields: dict[str, Any], name: str, value: str) -> None:
 
 def _message(role: str, content: str) -> dict[str, str]:
     if role not in ROLES:
-        raise RequestError(f"the role of a MESSAGE is system, user or assistant, not {quoted(role)}")
+        raise RequestError(f"the role of a MESSAGE must be system, user or assistant, not {quoted(role)}")
     return {"role": role, "content": content}
 
 
 def _version(text: str) -> str:
     if not _VERSION.fullmatch(text):
-        raise RequestError(f"REQUIRES is a version such as 0.14.0, not {quoted(text)}")
+        raise RequestError(f"REQUIRES must be a version such as 0.14.0, not {quoted(text)}")
     return text.removeprefix("v")
 
 
 def _texts(modelfile: Modelfile) -> Iterator[tuple[str, str]]:
-    """Every text of a model's own with the field it is of."""
+    """Every text of a model's own, with its field."""
     if modelfile.system is not None:
         yield "system", modelfile.system
     yield from (("the parameter stop", stop) for stop in modelfile.stop)
@@ -241,14 +242,14 @@ def _texts(modelfile: Modelfile) -> Iterator[tuple[str, str]]:
 def _check_spelling(name: str, text: str) -> None:
     odd = _CONTROL.search(text)
     if odd:
-        raise RequestError(f"{name} has the character {odd[0]!a} in it, which no Modelfile can hold")
+        raise RequestError(f"{name} contains the character {odd[0]!a}, which no Modelfile can contain")
     if _spelled(text) is None:
-        raise RequestError(f'{name} has a line that ends in """, which no Modelfile can hold')
+        raise RequestError(f'{name} has a line that ends with """, which no Modelfile can contain')
 
 
 def _spelled(value: str) -> str | None:
-    """`value` as the grammar spells it: bare, quoted, or in triple quotes, the first that is read back the same; None
-    where none is."""
+    """`value` as the grammar writes it: bare, quoted, or in triple quotes, the first that parses to the same value;
+    None if there is none."""
     forms = [f'"{value}"', f'"""{value}"""']
     if not _LINE_END.search(value):
         forms.insert(0, value)
@@ -267,7 +268,7 @@ def _spelled(value: str) -> str | None:
 def _json_text(body: Mapping[str, Any], name: str) -> str | None:
     value = body.get(name)
     if value is not None and not isinstance(value, str):
-        raise RequestError(f"{name} must be a text")
+        raise RequestError(f"{name} must be a string")
     return value
 
 
@@ -283,7 +284,7 @@ def _json_list(body: Mapping[str, Any], name: str) -> Sequence[Any]:
 def _json_license(values: Sequence[Any]) -> Iterator[str]:
     for value in values:
         if not isinstance(value, str):
-            raise RequestError("license must be a text or a list of texts")
+            raise RequestError("license must be a string or a list of strings")
         yield value
 
 
@@ -292,7 +293,7 @@ def _json_message(value: Any, index: int) -> dict[str, str]:
         raise RequestError(f"messages[{index}] must be an object with a role and a content")
     odd = next((key for key, one in value.items() if key not in ("role", "content") and one), None)
     if odd is not None:
-        raise RequestError(f"messages[{index}] has {quoted(odd)}: only a role and a content are kept")
+        raise RequestError(f"messages[{index}] has {quoted(odd)}: expected only role and content")
     return _message(str(value.get("role")), value["content"])
 
 
@@ -304,9 +305,10 @@ def _json_parameters(value: Any) -> tuple[dict[str, int | float], tuple[str, ...
     stop = value.get("stop")
     texts = [stop] if isinstance(stop, str) else stop if stop is not None else []
     if not isinstance(texts, list):
-        raise RequestError("the parameter stop must be a text or a list of texts")
+        raise RequestError("the parameter stop must be a string or a list of strings")
     for name in value:
-        if name not in (*parameters.PARAMETERS, "stop"):
+        if name not in (*parameters.PARAMETERS, *parameters.IGNORED, "stop"):
             raise parameters.unknown(name)
-    given = {name: parameters.checked(name, one) for name, one in value.items() if name != "stop" and one is not None}
+    kept = {name: one for name, one in value.items() if name in parameters.PARAMETERS and one is not None}
+    given = {name: parameters.checked(name, one) for name, one in kept.items()}
     return given, parameters.checked_stops(texts)

@@ -1,7 +1,7 @@
-"""Models' names: what may be asked for, what may be made, and the names a file goes by.
+"""Models' names: which are valid in a request, which for a derived model, and the names of a file.
 
-What a request calls a model is looked up among names, and only the name of a derived model ever becomes part of a path:
-`derived_name` lets none through that could lead out of the folder.
+A name in a request is looked up in a table, and only the name of a derived model ever becomes part of a path:
+`derived_name` accepts none that could lead out of the folder.
 """
 
 import os
@@ -14,7 +14,7 @@ MAX_LENGTH = 255
 LATEST = ":latest"
 
 WEIGHT_TYPE_SUFFIX = re.compile(r"[-_.](?:(?:i|t|p|pt)?q\d+(?:_\w+)?|b?f16|f32|mxfp4)$")
-"""The end of a lower-cased file stem that only says how the weights are stored: `-q1_0`, `.q4_k_m`, `-f16`."""
+"""The end of a lower-case file stem that only describes how the weights are stored: `-q1_0`, `.q4_k_m`, `-f16`."""
 
 _PART = r"[a-z0-9_][a-z0-9_.-]{0,79}"
 DERIVED_NAME = re.compile(f"{_PART}(?::{_PART})?")
@@ -22,37 +22,36 @@ DERIVED_NAME = re.compile(f"{_PART}(?::{_PART})?")
 
 
 def checked_name(name: str) -> str:
-    """A name as it may be asked for, lower-cased. Raises RequestError, saying why, for one that cannot be a model's.
+    """A requested name in lower case. Raises RequestError, saying why, for an invalid one.
 
     Refused: an empty name, one of more than 255 characters, `/` and `\\` (Ollama's `namespace/model` and
-    `registry/namespace/model`: nothing is fetched from another registry), `..`, NUL, and any character that is not
-    printable.
+    `registry/namespace/model`: there are no remote registries), `..`, NUL, and any unprintable character.
     """
     if not name:
         raise RequestError("a model's name is empty")
     if len(name) > MAX_LENGTH:
-        raise RequestError(f"the model name {quoted(name)} is {len(name)} characters long, more than {MAX_LENGTH}")
+        raise RequestError(f"the model name {quoted(name)} has {len(name)} characters, the limit is {MAX_LENGTH}")
     odd = next((c for c in name if not c.isprintable()), None)
     if odd is not None:
-        raise RequestError(f"the model name {quoted(name)} has the character {odd!a} in it")
+        raise RequestError(f"the model name {quoted(name)} contains the character {odd!a}")
     if "/" in name or "\\" in name:
         raise RequestError(
-            f"the model name {quoted(name)} has a slash in it: models are named by their files or by `create`, "
-            "and none is fetched from another registry"
+            f"the model name {quoted(name)} contains a slash: models are named by their files or by `create`, "
+            "there are no remote registries"
         )
     if ".." in name:
-        raise RequestError(f"the model name {quoted(name)} has '..' in it")
+        raise RequestError(f"the model name {quoted(name)} contains '..'")
     return name.lower()
 
 
 def derived_name(name: str) -> str:
-    """The name a derived model is to have, without `:latest`. Raises RequestError for one that no manifest may have."""
+    """The name of a derived model, without `:latest`. Raises RequestError for an invalid one."""
     given = checked_name(name)
     bare = given.removesuffix(LATEST)
     if not DERIVED_NAME.fullmatch(bare):
         raise RequestError(
-            f"the model name {quoted(name)} is not one a derived model may have: MODEL or MODEL:TAG, each of at most "
-            "80 letters, digits, '_', '-' and '.', a letter, a digit or '_' first"
+            f"the model name {quoted(name)} is invalid for a derived model: expected MODEL or MODEL:TAG, each of at "
+            "most 80 letters, digits, '_', '-' and '.', beginning with a letter, a digit or '_'"
         )
     return bare
 
@@ -74,9 +73,9 @@ def short_name(file: str) -> str:
 
 
 def aliases(files: Iterable[str]) -> dict[str, str]:
-    """Every name that `files` (file names, the one that goes first winning) go by together, and the file it is of.
+    """Every name of `files` (file names, the earlier one wins), and the file it belongs to.
 
-    A name without its weight type belongs to a file only while no other has it, whole or shortened.
+    A name without its weight type belongs to a file only if no other file has it, complete or shortened.
     """
     found: dict[str, str] = {}
     shortened: dict[str, list[str]] = {}
@@ -93,7 +92,7 @@ def aliases(files: Iterable[str]) -> dict[str, str]:
 
 
 def quoted(name: str) -> str:
-    """A name fit for a sentence: quoted, escaped, at most 80 characters of it."""
+    """A name for an error message: quoted, escaped, at most 80 characters of it."""
     return repr(name if len(name) <= 80 else name[:80] + "…")
 
 

@@ -1,4 +1,4 @@
-"""What the FORK.json files of a folder pin, read again only where a file has changed."""
+"""The pins in a folder's FORK.json files; a file is read again only when it has changed."""
 
 import os
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ from bankml.library.names import quoted
 
 FORK = "FORK.json"
 GGUF = ".gguf"
-LONGEST_NAME = 255  # bytes that a file system gives a name
+LONGEST_NAME = 255  # bytes of a name in a file system
 
 
 @dataclass(frozen=True)
 class SkippedRecord:
-    """Something in the folder that was passed over: its file's name, and why, in one sentence that clients may read."""
+    """A skipped entry of the folder: its file's name, and the reason, without a path."""
 
     file: str
     reason: str
@@ -32,7 +32,7 @@ class PinRecord:
 
 
 class ForkFolder:
-    """The FORK.json files of one folder. Safe to use from several threads."""
+    """The FORK.json files of one folder. Thread-safe."""
 
     def __init__(self) -> None:
         self._read: dict[str, tuple[FileIdentity, Fork]] = {}
@@ -48,10 +48,10 @@ class ForkFolder:
         return fork
 
     def pins(self, folder: str) -> tuple[list[PinRecord], list[SkippedRecord]]:
-        """Every pinned GGUF, by the names of the FORK.json files and then in their order, and what was passed over.
+        """Every pinned GGUF, ordered by the FORK.json's name and its position there, and the skipped entries.
 
-        A folder that is not there has none. A FORK.json that cannot be read is passed over: one damaged file takes
-        no other model away.
+        A missing folder has none. An unreadable FORK.json is skipped: one damaged file does not make other models
+        unavailable.
         """
         pins: list[PinRecord] = []
         problems: list[SkippedRecord] = []
@@ -73,7 +73,7 @@ def fork_names(folder: str) -> list[str]:
 
 
 def listed(folder: str) -> list[str]:
-    """The names in `folder` that are not hidden, sorted; none when it is not there. Raises FileProblem."""
+    """The names in `folder` that are not hidden, sorted; none if it does not exist. Raises FileProblem."""
     try:
         return sorted(name for name in os.listdir(folder) if not name.startswith("."))
     except FileNotFoundError:
@@ -90,7 +90,7 @@ def _records(fork: Fork) -> tuple[list[PinRecord], list[str]]:
         if not isinstance(file, str) or not file.lower().endswith(GGUF) or file in pins:
             continue
         if file != os.path.basename(file) or not file.isprintable() or len(os.fsencode(file)) > LONGEST_NAME:
-            odd.append(f"its record {i} pins what is no file's name")
+            odd.append(f"its record {i} has a path that is not a file name")
             continue
         sha256 = fork.pinned_sha256(file)
         if sha256 is None:

@@ -1,4 +1,4 @@
-"""What a model's name stands for: small frozen records that name a model and load nothing."""
+"""What a model's name refers to: small frozen records that load nothing."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PinnedFile:
-    """A GGUF with a record: what can be made resident.
+    """A GGUF with a record: a model that can be loaded.
 
-    `name` is its file's stem, lower-cased; `file` its file's name and `sha256` (64 lower-case hex digits) as recorded;
-    `fork` the path of the FORK.json that records it; `path` where the file is now, None where it is not found: that
-    does not make it another source.
+    `name` is its file's stem in lower case; `file` its file's name and `sha256` (64 lower-case hex digits) as recorded;
+    `fork` the path of the FORK.json with the record; `path` the file's current path, None if it is missing, which does
+    not affect equality.
     """
 
     name: str
@@ -28,19 +28,19 @@ class PinnedFile:
 
     @classmethod
     def of(cls, verified: Verified) -> PinnedFile:
-        """The source that was verified."""
+        """The pinned file that was verified."""
         stem = os.path.splitext(verified.name)[0].lower()
         return cls(stem, verified.name, verified.sha256, verified.fork_path, verified.path)
 
 
 @dataclass(frozen=True)
 class ModelLayer:
-    """What a derived model lays over its base; every value is JSON.
+    """What a derived model adds to its base; every value is JSON.
 
-    `parameters` are by Ollama's names (`num_ctx`, `temperature`; the options that are honoured, without `stop`), each
-    an int or a float. `messages` have `role` (system, user, assistant) and `content`. `license` are the texts of its
-    LICENSE lines. `template_sha256` is of the base's own chat template (UTF-8), `base_sha256` the base's pin when the
-    layer was made; `requires` what REQUIRES says.
+    `parameters` have Ollama's names (`num_ctx`, `temperature`; the supported options, without `stop`), each an int or a
+    float. `messages` have `role` (system, user, assistant) and `content`. `license` has the texts of its LICENSE lines.
+    `template_sha256` is the hash of the base's chat template (UTF-8), `base_sha256` the base's pin when the layer was
+    made; `requires` is the value of REQUIRES.
     """
 
     system: str | None = None
@@ -60,10 +60,10 @@ class ModelLayer:
 
 @dataclass(frozen=True)
 class Derived:
-    """A derived model as its manifest, `<registry>/<name>.MODEL.json`, gives it.
+    """A derived model as in its manifest, `<registry>/<name>.MODEL.json`.
 
-    `created_at` is an RFC 3339 time in UTC, `digest` the sha256 (64 hex digits) of the layer's content, `path` where
-    the manifest lies. `base` is what its base is pinned to now, which is what it was made of.
+    `created_at` is an RFC 3339 time in UTC, `digest` the sha256 (64 hex digits) of the layer's content, `path` that of
+    the manifest. `base` is the file that its base is pinned to now, which equals the one it was made of.
     """
 
     name: str
@@ -76,9 +76,9 @@ class Derived:
 
 @dataclass(frozen=True)
 class Reference:
-    """What a name stands for: a file and, for a derived model, the layer over it.
+    """What a name refers to: a file and, for a derived model, its layer.
 
-    `name` is the model's own name, whatever alias it was asked by; `derived` is the manifest's record behind `layer`.
+    `name` is the model's own name, whatever alias was requested; `derived` is the manifest's record behind `layer`.
     """
 
     name: str

@@ -1,7 +1,7 @@
-"""The models that may be asked for by name: every pinned GGUF of a folder, and the models derived from them.
+"""The models that have a name: every pinned GGUF of a folder, and the models derived from them.
 
-What is on the disk counts at every lookup, so a new pin shows at once and a changed one is noticed. Nothing here reads
-a model file: a name gives a `Reference`, and whoever makes it resident verifies the file first.
+The folder is read at every lookup, so a new pin is available at once and a changed one is noticed. No model file is
+read here: a name gives a `Reference`, and the file is verified when it is loaded.
 """
 
 import os
@@ -25,11 +25,10 @@ def default_folder() -> str:
 
 
 class Registry:
-    """Names the pins and the derived models of `folder`, after the model the server started with.
+    """Names the pins and the derived models of `folder`, after the startup model.
 
-    `folder` None: the startup model alone, whose record is not read again. `startup` None (what `create` needs): the
-    folder alone. A model file is looked for beside the startup model, then in `folder`, then in `also`.
-    Safe to use from several threads.
+    `folder` None: only the startup model, whose record is not read again. `startup` None (for `create`): only the
+    folder. A model file is looked up beside the startup model, then in `folder`, then in `also`. Thread-safe.
     """
 
     def __init__(self, folder: str | None, startup: PinnedFile | None = None, also: Sequence[str] = ()) -> None:
@@ -40,19 +39,19 @@ class Registry:
         self._forks = ForkFolder()
 
     def pins(self) -> list[PinnedFile]:
-        """Every pinned GGUF, the startup model first, then by the names of the FORK.json files, in their order.
+        """Every pinned GGUF, the startup model first, then by FORK.json file name and position.
 
-        Of two that would have one name the first is it.
+        Of two with the same name the first counts.
         """
         return [self._located(pin) for pin in self._pins()[0].values()]
 
     def derived(self) -> list[Derived]:
-        """Every derived model that can be asked for, by name."""
+        """Every usable derived model, by name."""
         return self._derived()[0]
 
     def problems(self) -> list[SkippedRecord]:
-        """What lies in the folder and cannot be asked for, with the reason: damaged FORK.json files, records without
-        a sha256, manifests that were edited or whose base changed."""
+        """Unusable entries of the folder, with the reason: damaged FORK.json files, records without a sha256,
+        manifests that were edited or whose base changed."""
         return self._pins()[1] + self._derived()[1]
 
     def references(self) -> list[Reference]:
@@ -61,25 +60,24 @@ class Registry:
         return pins + [Reference(one.name, one.base, one.layer, one) for one in self.derived()]
 
     def names_of(self, source: PinnedFile) -> tuple[str, ...]:
-        """Every name that leads to `source` now, its own first."""
+        """Every current name of `source`, its own first."""
         found = self._names(self._pins()[0])
         return tuple(name for name in names(source.file) if found.get(name) == source.file)
 
     def is_pin(self, name: str) -> bool:
-        """Whether `name` (as `checked_name` gives it) is a pinned file's, its aliases included."""
+        """Whether `name` (as `checked_name` gives it) is a name or alias of a pinned file."""
         return name in self._names(self._pins()[0])
 
     def resolve(self, name: str | None) -> Reference:
-        """What `name` stands for; None is the startup model. Loads nothing; the file need not be there.
+        """The model named `name`; None is the startup model. Loads nothing; the file need not exist.
 
-        Raises RequestError for what cannot be a name, NotFound for one that is no model's, Refused for a derived model
-        whose manifest was edited or whose base is not the one it was made of, and for the startup model once its
-        record is gone.
+        Raises RequestError for an invalid name, NotFound for an unknown one, Refused for a derived model whose manifest
+        was edited or whose base is not the one it was made of, and for the startup model if its record was removed.
         """
         pins, problems = self._pins()
         if name is None:
             if self._startup is None:
-                raise NotFound("no model is named, and there is none to start with")
+                raise NotFound("no model is named, and there is no startup model")
             return self._startup_reference(self._startup, pins)
         asked = checked_name(name)
         file = self._names(pins).get(asked)
@@ -94,7 +92,7 @@ class Registry:
             if os.path.lexists(path):
                 derived = self._derived_at(path, pins)
                 return Reference(derived.name, derived.base, derived.layer, derived)
-        raise NotFound(f"there is no model {quoted(name)} here; {self._there_are(pins, problems)}")
+        raise NotFound(f"unknown model {quoted(name)}; {self._available(pins, problems)}")
 
     def _startup_reference(self, startup: PinnedFile, pins: Mapping[str, PinRecord]) -> Reference:
         pin = pins.get(startup.file)
@@ -102,26 +100,26 @@ class Registry:
             raise Refused(f"{startup.file} has no sha256 record in FORK.json: unpinned, refused")
         return Reference(startup.name, self._located(pin))
 
-    def _there_are(self, pins: Mapping[str, PinRecord], problems: Sequence[SkippedRecord]) -> str:
+    def _available(self, pins: Mapping[str, PinRecord], problems: Sequence[SkippedRecord]) -> str:
         found = [_name(file) for file in pins]
         if self.folder is not None:
             with suppress(FileProblem):  # which is among the problems
                 found += [name.removesuffix(SUFFIX) for name in listed(self.folder) if name.endswith(SUFFIX)]
         more = f" and {len(found) - MOST_LISTED} more" if len(found) > MOST_LISTED else ""
-        there = f"there are {', '.join(found[:MOST_LISTED])}{more}" if len(found) > 1 else ""
-        there = there or (f"this server answers as {found[0]!r}" if found else "no model is pinned")
-        skipped = f" (passed over: {problems[0].file}: {problems[0].reason})" if problems else ""
+        there = f"available: {', '.join(found[:MOST_LISTED])}{more}" if len(found) > 1 else ""
+        there = there or (f"this server serves {found[0]!r}" if found else "no model is pinned")
+        skipped = f" (skipped {problems[0].file}: {problems[0].reason})" if problems else ""
         return there + skipped
 
     def _names(self, pins: Mapping[str, PinRecord]) -> dict[str, str]:
-        """Every name of a file, and the file: what all that is said of names here goes by. The startup model keeps its
-        own without a record too, so that no other model answers by them."""
+        """Every name of a file, and the file: the one table for all lookups and lists. The startup model keeps its
+        names even without a record, so that no other model takes them."""
         return aliases(pins if self._startup is None else [self._startup.file, *pins])
 
     # The folder as it is now
 
     def _pins(self) -> tuple[dict[str, PinRecord], list[SkippedRecord]]:
-        """The pins by their file's name, one for each name a model goes by, and what was passed over."""
+        """The pins by file name, one for each model name, and the skipped entries."""
         found: list[PinRecord] = []
         problems: list[SkippedRecord] = []
         if self._startup is not None:
@@ -141,7 +139,7 @@ class Registry:
         return {pin.file: pin for pin in winners.values()}, problems
 
     def _startup_pin(self, startup: PinnedFile) -> list[PinRecord]:
-        """The startup model's record as it is now; with no folder, as it was when the server started."""
+        """The startup model's current record; without a folder, the one from when the server started."""
         if self.folder is None:
             return [PinRecord(startup.file, startup.sha256, startup.fork)]
         sha256 = self._forks.fork(startup.fork).pinned_sha256(startup.file)
@@ -186,7 +184,7 @@ class Registry:
         manifest = read_manifest(path)
         was, pin = manifest.base, pins.get(manifest.base.file)
         if pin is None:
-            raise Refused(f"{manifest.name} was made of {was.file}, which no FORK.json here pins any more: refused")
+            raise Refused(f"{manifest.name} was made of {was.file}, which no FORK.json pins any more: refused")
         if pin.sha256 != was.sha256:
             raise Refused(
                 f"{manifest.name} was made of {was.file} pinned to {was.sha256}, which is now pinned to {pin.sha256}: "

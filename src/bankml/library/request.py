@@ -20,11 +20,22 @@ class RawPrompt:
 @dataclass(frozen=True)
 class ResponseOptions:
     """How the response is written. `include_usage`: a stream's token counts come in a chunk of their own;
-    `return_tokens`: a buffered `/completion` lists its token ids."""
+    `return_tokens`: a buffered `/completion` lists its token ids; `timings_per_token`: each chunk of a stream has the
+    timings; `verbose`: a chat's last object has llama-server's `__verbose`; `fields`: the fields of a `/completion`
+    that are wanted, () for all; `alternatives`: how many alternatives a logprobs entry lists, None for all there are;
+    `ping_interval`: seconds of silence after which a stream of server-sent events gets a comment, None for never;
+    `return_progress`: a stream reports how much of the prompt is computed.
+    """
 
     stream: bool = False
     include_usage: bool = False
     return_tokens: bool = False
+    timings_per_token: bool = False
+    verbose: bool = False
+    fields: tuple[str, ...] = ()
+    alternatives: int | None = None
+    ping_interval: float | None = 30.0
+    return_progress: bool = False
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
-"""The one model that is in memory: who has the turn to use it, when it is switched for another, and when it goes.
+"""The loaded model: the lock around it, switching it for another, and unloading it.
 
-All requests stand in one line, whichever model they ask for. Whoever has the turn may have the model it needs made
-resident; the one before is dropped, weights and K/V cache, before the next is verified and read.
+All requests share one queue, whichever model they name. The request that holds the lock may switch the model: the
+loaded one is dropped, weights and KV cache, before the next is verified and read.
 """
 
 from __future__ import annotations
@@ -22,50 +22,49 @@ from bankml.library.resident import Resident
 from bankml.model.limits import context_cells
 
 FOR_GOOD = None
-"""A model that is kept this long stays until another is asked for."""
+"""No time limit: the model stays loaded until another is requested."""
 
 REAPING_S = 0.5
-"""How often it is looked whether the time of the resident model is up, in seconds."""
+"""Interval in seconds at which a loaded model's lease is checked."""
 
 
 class Names(Protocol):
-    """What may be asked for by name. Names are looked up, no file of a model is opened."""
+    """Resolves names to models; no model file is opened."""
 
     def resolve(self, name: str | None) -> Reference:
-        """What `name` stands for; None is the startup model.
+        """The model named `name`; None is the startup model.
 
-        Raises RequestError for what cannot be a name, NotFound for a name that stands for nothing, Refused where what
-        it stands for is not to be had.
+        Raises RequestError for an invalid name, NotFound for an unknown one, Refused for a model that is unavailable.
         """
 
     def references(self) -> Sequence[Reference]:
-        """Everything that has a name, each once, the startup model first."""
+        """Every model that has a name, each once, the startup model first."""
 
     def names_of(self, source: PinnedFile) -> Sequence[str]:
-        """Every name that leads to `source`, its own first."""
+        """Every name of `source`, its own first."""
 
 
 class ModelOpener(Protocol):
-    """Makes what a name stands for resident."""
+    """Loads models."""
 
     @property
     def n_ctx(self) -> int:
-        """The context that is asked for, in tokens; a model trained on fewer has those."""
+        """The configured context in tokens; a model trained on fewer gets those."""
 
     def facts(self, source: PinnedFile) -> FileFacts:
-        """What the header of its file says of `source`, and why it is not played."""
+        """What the header of `source`'s file says, and why the model is unsupported."""
 
     def judge(self, source: PinnedFile) -> None:
-        """Raises Refused, Truncated for what can be told before anything else has to go."""
+        """Raises Refused, Truncated for what is known before the loaded model has to be dropped."""
 
     def open(self, source: PinnedFile) -> Resident:
-        """Raises Refused, Truncated."""
+        """Verifies and loads `source`. Raises Refused, Truncated."""
 
 
 @dataclass(frozen=True)
 class Lease:
-    """How long the resident model stays, unless it is asked for again: until the moment `until` of `time.monotonic()`,
-    `expires_at` in seconds since the epoch. Both None: for good."""
+    """How long the loaded model stays unless it is requested again: until `until` (`time.monotonic()`), which is
+    `expires_at` in seconds since the epoch. Both None: no limit."""
 
     until: float | None = None
     expires_at: float | None = None
@@ -81,7 +80,7 @@ class Lease:
 
 @dataclass(frozen=True)
 class Refusal:
-    """What was asked for and not opened: `name`, the sentence that clients were told, and when, in seconds since the
+    """A model that was requested and refused: `name`, the reason that clients received, and when, in seconds since the
     epoch."""
 
     name: str
@@ -90,12 +89,12 @@ class Refusal:
 
 
 class Library:
-    """The models that may be asked for, of which one is resident.
+    """The available models, of which at most one is loaded.
 
-    `resident` is None where none is, `last` what is told of the one that was resident last, and `asked` what that was
-    last asked for as; `refused` is the last refusal to open one, None once that one is opened after all. A model that
-    is loaded only to be looked at stays for `default_keep` seconds. Whatever changes what is resident is called by who
-    has the turn.
+    `resident` is the loaded model or None, `last` describes the model that was loaded last, and `asked` is the
+    reference it was last requested by; `refused` is the last refusal, None once that model has been loaded after all. A
+    model loaded for a metadata query stays for `default_keep` seconds. Methods that change `resident` are called by the
+    holder of the lock.
     """
 
     def __init__(
@@ -113,57 +112,57 @@ class Library:
 
     @property
     def n_ctx(self) -> int:
-        """The context that each model is opened with, in tokens; one trained on fewer has those."""
+        """The context of each loaded model, in tokens; a model trained on fewer has those."""
         return context_cells(self._opener.n_ctx)
 
     # ---- names
 
     def resolve(self, name: str | None) -> Reference:
-        """What `name` stands for; no name means the startup model. Raises RequestError, NotFound, Refused."""
+        """The model named `name`; None means the startup model. Raises RequestError, NotFound, Refused."""
         return self._names.resolve(name)
 
     def references(self) -> Sequence[Reference]:
-        """Everything that has a name, the startup model first."""
+        """Every model that has a name, the startup model first."""
         return self._names.references()
 
     def names_of(self, source: PinnedFile) -> Sequence[str]:
-        """Every name that leads to `source`, its own first."""
+        """Every name of `source`, its own first."""
         return self._names.names_of(source)
 
     def facts(self, source: PinnedFile) -> FileFacts:
-        """What the header of its file says of `source`; nothing is loaded."""
+        """What the header of `source`'s file says; nothing is loaded."""
         return self._opener.facts(source)
 
-    # ---- the line
+    # ---- the lock
 
     @contextmanager
     def turn(self, cancelled: Callable[[], bool]) -> Iterator[None]:
-        """Stands in line and has the turn for the `with` block. Raises Cancelled if `cancelled()` turns true before."""
+        """Holds the lock for the `with` block, in order of arrival. Raises Cancelled if `cancelled()` is true first."""
         with self._queue.turn(cancelled):
             yield
 
     @property
     def waiting(self) -> int:
-        """How many stand in line behind the one whose turn it is."""
+        """The number of requests waiting for the lock."""
         return self._queue.waiting
 
     @property
     def busy(self) -> bool:
-        """Whether it is anybody's turn."""
+        """True while a request holds the lock."""
         return self._queue.busy
 
-    # ---- what is resident
+    # ---- the loaded model
 
     def resident_as(self, reference: Reference) -> Resident | None:
-        """The resident model if `reference` stands for it. It may be switched before it is one's turn."""
+        """The loaded model if it is the one of `reference`. Without the lock it may be switched at any time."""
         resident = self.resident
         return resident if resident is not None and resident.source == reference.source else None
 
     def ready(self, reference: Reference) -> Resident:
-        """The resident model that `reference` stands for: the one that is, or the one that takes its place.
+        """The model of `reference`, loaded: the current one, or a new one in its place.
 
-        Raises Refused, Truncated. What the header shows is told before the model that is resident goes; what only the
-        whole file shows, after.
+        Raises Refused, Truncated. What the header shows is checked before the current model is dropped; what only the
+        complete file shows, after.
         """
         resident = self.resident_as(reference)
         if resident is None:
@@ -185,7 +184,7 @@ class Library:
             raise
 
     def drop(self) -> None:
-        """Lets go of the resident model, its weights and its K/V cache, if there is one."""
+        """Unloads the current model, weights and KV cache, if there is one."""
         resident, self.resident = self.resident, None
         if resident is not None:
             resident.close()
@@ -193,19 +192,19 @@ class Library:
             give_back_memory()
 
     def keep(self, seconds: float | None) -> None:
-        """The resident model stays this long from now, FOR_GOOD, or no longer at all (0)."""
+        """Keeps the loaded model for `seconds` from now, FOR_GOOD, or unloads it (0)."""
         if seconds is not FOR_GOOD and seconds <= 0:
             self.drop()
         self._lease = Lease.of(seconds)
 
     @property
     def expires_at(self) -> float | None:
-        """When the resident model goes, in seconds since the epoch; None: not by itself."""
+        """When the loaded model's lease ends, in seconds since the epoch; None: never."""
         return self._lease.expires_at
 
     def look(self, cancelled: Callable[[], bool], reference: Reference | None = None) -> Resident:
-        """A model to ask something of that takes no computing: what `reference` stands for, or whichever is resident,
-        or else the startup model. Raises Cancelled and what `ready` raises."""
+        """A loaded model for metadata queries: that of `reference`, or the current one, or else the startup model.
+        Raises Cancelled and what `ready` raises."""
         resident = self.resident if reference is None else self.resident_as(reference)
         if resident is not None:
             return resident
@@ -217,7 +216,7 @@ class Library:
             return resident
 
     def expire(self) -> None:
-        """Drops the resident model if its time is up and nobody is using it."""
+        """Unloads the model if its lease has ended and no request holds the lock."""
         if self.resident is None or not self._lease.expired or self.busy:
             return
         with self.turn(lambda: False):
@@ -225,7 +224,7 @@ class Library:
                 self.drop()
 
     def start_reaper(self) -> None:
-        """From now on a thread of its own looks, twice a second, whether the time of the resident model is up."""
+        """Starts a daemon thread that checks the lease twice a second."""
 
         def reap() -> None:
             while True:

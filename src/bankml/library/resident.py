@@ -1,4 +1,4 @@
-"""A loaded model, and everything that is needed to answer with it."""
+"""A loaded model with everything that answering needs."""
 
 from __future__ import annotations
 
@@ -52,15 +52,15 @@ class Tokens(TokenPieces, Protocol):
     def encode(self, text: str, parse_special: bool = True) -> list[int]: ...
 
     def spelling(self, token: int) -> bytes:
-        """What `token` stands for, control tokens included."""
+        """The text of `token`, also of a control token."""
 
 
 @dataclass(frozen=True)
 class Opened:
-    """What `GET /bankml` reports of a model that is, or was, resident; it holds no weights.
+    """What `GET /bankml` reports of a model that is, or was, loaded; it has no weights.
 
-    `path` and `fork` are where its file and its record are, `verified_at` is in seconds since the epoch, `n_ctx` the
-    tokens of its context.
+    `path` and `fork` are the paths of its file and its record, `verified_at` is in seconds since the epoch, `n_ctx` the
+    context in tokens.
     """
 
     source: PinnedFile
@@ -95,14 +95,14 @@ class Resident:
         self.template = template
         self.defaults = defaults
 
-    # ---- a request's parts, bound to this model
+    # ---- a request's parts, for this model
 
     def render(self, conversation: Conversation, *, for_grammar: bool = False) -> RenderedPrompt:
-        """The prompt of a conversation (text.template). Raises RequestError where the template rejects it."""
+        """The prompt of a conversation (text.template). Raises RequestError if the template rejects it."""
         return self.template.prompt(conversation, for_grammar=for_grammar)
 
     def sampler(self, overrides: SamplingOverrides) -> TokenSampler:
-        """A sampler chain for one answer. Raises RequestError for values that make no sampler."""
+        """A sampler chain for one answer. Raises RequestError for invalid values."""
         return SamplerChain(overrides.over(self.defaults, self._vocabulary), self._vocabulary)
 
     def text_stream(self, stop: Sequence[str], *, chat: bool = False, begun: bool = False) -> TextPieces:
@@ -115,14 +115,14 @@ class Resident:
         return chat_constraint(spec, template.source, template.reasoning, prompt.generation_prompt, prompt.opening)
 
     def with_grammar(self, sampler: TokenSampler, constraint: Constraint) -> TokenSampler:
-        """`sampler`, constrained to a grammar that has accepted the constraint's opening. Raises RequestError for a
-        grammar that does not parse, or that the beginning of a continued answer breaks."""
+        """`sampler`, constrained by a grammar that has accepted the constraint's opening. Raises RequestError for a
+        grammar that does not parse, or that does not accept the prefill."""
         try:
             matcher = Matcher(Grammar.parse(constraint.grammar, tokenize=self.tokens.encode), self._grammar_tree)
         except RequestError as error:
             if not constraint.of_schema:
                 raise
-            raise RequestError(f"the grammar made of the JSON schema cannot be used: {error}") from None
+            raise RequestError(f"the grammar of the JSON schema cannot be used: {error}") from None
         for token in self.tokens.encode(constraint.opening):
             matcher.accept(token)
         return GrammarSampler(sampler, matcher)
@@ -139,10 +139,10 @@ class Resident:
 
     @cached_property
     def _grammar_tree(self) -> VocabularyTree:
-        """Made for the first answer that is constrained to a grammar."""
+        """Made for the first constrained answer."""
         return grammar_tree(self.tokens)
 
-    # ---- what it is
+    # ---- properties
 
     @property
     def n_ctx(self) -> int:
@@ -154,7 +154,7 @@ class Resident:
 
     @property
     def name(self) -> str:
-        """The file's stem, lower-cased."""
+        """The file's stem in lower case."""
         return self.source.name
 
     @property
@@ -174,15 +174,15 @@ class Resident:
         return Opened(self.source, self.provenance, verified.path, verified.fork_path, verified.verified_at, self.n_ctx)
 
     def check_unchanged(self) -> None:
-        """Raises ModelChanged when the file is no longer the one that was verified. Asked before every answer."""
+        """Raises ModelChanged if the file's identity has changed since it was verified. Called for every answer."""
         self.verified.check_unchanged()
 
     def close(self) -> None:
-        """Lets go of the weights and of all K/V cells. Its words remain: tokenizer, template, what was verified."""
+        """Frees the weights and all KV cells. Tokenizer, template and verification data remain usable."""
         self.engine.close()
 
 
 def grammar_tree(tokens: Tokens) -> VocabularyTree:
-    """The vocabulary in the form that grammars match tokens with."""
+    """The vocabulary in the form that grammar matchers use."""
     pieces = [tokens.spelling(token) for token in range(tokens.n_vocab)]
     return vocabulary_tree(pieces, sorted(tokens.end_of_generation))

@@ -1,4 +1,4 @@
-"""Whether a model is played, as far as its header says. Asked before the file is hashed: nothing large is imported."""
+"""Whether the header shows a supported model. Called before the file is hashed, so nothing large is imported."""
 
 from bankml.gguf.header import Header
 from bankml.model.config import read_config, unsupported
@@ -8,9 +8,9 @@ TEMPLATE_KEY = "tokenizer.chat_template"
 
 
 def require_supported(header: Header) -> None:
-    """Raises Refused, naming the key or tensor, where the header alone shows that the model is not played.
+    """Raises Refused, naming the key or tensor, if the header shows an unsupported model.
 
-    What loading finds later is the vocabulary's: reading one takes too long to be done twice.
+    Only vocabulary problems are found later, when loading: reading a vocabulary twice would take too long.
     """
     read_config(header)
     played_pretokenizer(header.metadata)
@@ -18,8 +18,8 @@ def require_supported(header: Header) -> None:
 
 
 def template_source(header: Header) -> str:
-    """The model's chat template. Raises Refused where there is none."""
+    """The model's chat template. Raises Refused if there is none."""
     source = header.metadata.get(TEMPLATE_KEY)
     if not isinstance(source, str):
-        raise unsupported(f"{TEMPLATE_KEY} is missing, or is no text")
+        raise unsupported(f"{TEMPLATE_KEY} is missing or not a string")
     return source

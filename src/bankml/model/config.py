@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bankml import _native
-from bankml.errors import Refused
+from bankml.errors import UnsupportedModel
 from bankml.gguf.block_types import F32
 from bankml.gguf.header import Header, TensorInfo
 from bankml.gguf.values import shown, shown_value
@@ -24,7 +24,7 @@ def read_config(header: Header) -> ModelConfig:
     """The configuration of the model that `header` describes. Raises Refused, naming the key or the tensor."""
     metadata = header.metadata
     name = metadata.get("general.architecture")
-    if name not in ARCHITECTURES:
+    if not isinstance(name, str) or name not in ARCHITECTURES:
         raise unsupported(f"general.architecture is {shown_value(name)}")
     if metadata.get("general.type", "model") != "model":
         raise unsupported(f"general.type is {shown_value(metadata['general.type'])}")
@@ -34,11 +34,11 @@ def read_config(header: Header) -> ModelConfig:
     if "token_embd.weight" not in tensors:
         raise unsupported("tensor 'token_embd.weight' is missing")
     _check_vocabulary(metadata.get("tokenizer.ggml.tokens"), tensors["token_embd.weight"])
-    keys = MetadataKeys(metadata, str(name))
+    keys = MetadataKeys(metadata, name)
     for key, harmless in _UNIMPLEMENTED_KEYS.items():
         keys.require_default(key, *harmless)
     ARCHITECTURES[name].check_keys(keys)
-    config = _config(keys, str(name), tensors)
+    config = _config(keys, name, tensors)
     _check_weight_types(header)
     _check_tensors(config, header)
     return config
@@ -159,7 +159,7 @@ def _check_weight_types(header: Header) -> None:
     odd = sorted(name for number, name in used.items() if number not in supported)
     if odd:
         types = f"type{'s' if len(odd) > 1 else ''} {' and '.join(odd)}"
-        raise Refused(f"unsupported weight {types} (supported: {', '.join(supported.values())})")
+        raise UnsupportedModel(f"unsupported weight {types} (supported: {', '.join(supported.values())})")
 
 
 def _check_tensors(config: ModelConfig, header: Header) -> None:

@@ -1,6 +1,6 @@
 """A decoder-only transformer: one micro-batch of tokens through the embedding, every layer and the output."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,10 +35,18 @@ class Decoder:
         self._buffers = Buffers.of(config, MICRO_BATCH)
         self._one = self._buffers.first(1)
 
-    def forward(self, tokens: Sequence[int], position: int, cache: KVCache, logits: Rows | None) -> None:
+    def forward(
+        self,
+        tokens: Sequence[int],
+        position: int,
+        cache: KVCache,
+        logits: Rows | None,
+        checkpoint: Callable[[], None] = lambda: None,
+    ) -> None:
         """Computes tokens at `position` on into `cache`; with `logits` (float32 [1, n_vocab]) the last token's logits.
 
-        At most MICRO_BATCH tokens; the last layer continues with the last row alone, as llama.cpp's inp_out_ids do.
+        `checkpoint` is called between layers and may raise: the cells from `position` on are undefined then. At most
+        MICRO_BATCH tokens; the last layer continues with the last row alone, as llama.cpp's inp_out_ids do.
         """
         n = len(tokens)
         b = self._one if n == 1 else self._buffers.first(n)
@@ -46,8 +54,11 @@ class Decoder:
         self._rope.table(position, b.rope)
         *body, last = zip(self._layers, cache.layers, strict=True)
         for layer, (k, v) in body:
+            checkpoint()
             layer.attend(b, position, k, v)
+            checkpoint()
             layer.feed_forward(b)
+        checkpoint()
         self._last_layer(*last, b, n, position, logits)
 
     def _last_layer(

@@ -27,7 +27,7 @@ class CacheType:
     block_bytes: int
 
     def row(self, head_size: int) -> int:
-        """Elements of `dtype` that one head of `head_size` values takes. Raises UsageError where it is not whole blocks."""
+        """Elements of `dtype` for one head of `head_size` values. Raises UsageError unless those are whole blocks."""
         if head_size % self.block_values:
             raise UsageError(
                 f"a {self.name} K/V cache needs heads of whole blocks of {self.block_values} values; "

@@ -1,7 +1,7 @@
 """A verified model in memory: tokens in, logits out, with the K/V cache."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -64,11 +64,17 @@ class Model:
         llama_threads = environment_count(environment, "BANKML_LLAMA_THREADS", DEFAULT_LLAMA_THREADS)
         return cls(verified, config, n_ctx, workers, llama_threads, cache_type_from(environment))
 
-    def forward(self, tokens: Sequence[int], position: int, logits: bool) -> None:
-        """Computes at most MICRO_BATCH tokens into cells `position` on; `logits`: writes the last one's to self.logits."""
+    def forward(
+        self,
+        tokens: Sequence[int],
+        position: int,
+        logits: bool,
+        checkpoint: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Computes up to MICRO_BATCH tokens into cells `position` on; with `logits`, the last one's in self.logits."""
         if not 1 <= len(tokens) <= MICRO_BATCH:
             raise ValueError(f"a micro-batch has 1 to {MICRO_BATCH} tokens, not {len(tokens)}")
-        self._decoder.forward(tokens, position, self.cache, self._logits if logits else None)
+        self._decoder.forward(tokens, position, self.cache, self._logits if logits else None, checkpoint)
 
     @property
     def cache_type(self) -> str:

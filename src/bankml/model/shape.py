@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bankml.errors import Refused
+from bankml.errors import UnsupportedModel
 from bankml.gguf.values import shown_value
 
 
@@ -64,9 +64,9 @@ class HuggingFaceMapping:
     extra_keys: Callable[[ModelShape], Mapping[str, int]]
 
 
-def unsupported(reason: str) -> Refused:
+def unsupported(reason: str) -> UnsupportedModel:
     """The refusal of a model that the native forward pass does not compute."""
-    return Refused(f"unsupported model: {reason}")
+    return UnsupportedModel(f"unsupported model: {reason}")
 
 
 class MetadataKeys:

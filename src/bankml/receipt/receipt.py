@@ -7,7 +7,7 @@ request it sent. It is not signed: it proves integrity between a client and its 
 import hashlib
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from bankml import __version__
 
@@ -24,6 +24,15 @@ class Provenance:
     engine: str
     model_sha256: str
     guard: str
+    layer: "LayerIdentity | None" = None
+
+
+@dataclass(frozen=True)
+class LayerIdentity:
+    """A derived model's name and the sha256 of its layer's content (64 hex digits)."""
+
+    name: str
+    sha256: str
 
 
 class LogprobsHash:
@@ -96,7 +105,9 @@ class Tally:
         """Milliseconds from the request's first byte to the first token; None before there is one."""
         return None if self._first_token is None else self._since_arrival(self._first_token)
 
-    def receipt(self, prompt_tokens: int | None, completion_tokens: int | None) -> dict[str, object]:
+    def receipt(
+        self, prompt_tokens: int | None, completion_tokens: int | None, seed: int | None = None
+    ) -> dict[str, object]:
         """The receipt, in its fixed field order. Call it when the last of the text has been given to `text`.
 
         A count is None where whoever computed the answer did not say it; `logprobs_sha256` is there when the answer
@@ -116,6 +127,8 @@ class Tally:
             "request_sha256": self._request_sha256,
             **({} if logprobs is None else {"logprobs_sha256": logprobs}),
             "signed": False,
+            **({} if self._provenance.layer is None else {"layer": asdict(self._provenance.layer)}),
+            **({} if seed is None else {"seed": seed}),
         }
 
     def _since_arrival(self, moment: float) -> float:

@@ -1,1 +1,1 @@
-"""Which token comes next: parameters of a request, the chain that draws, and the probabilities it reports."""
+"""Which token comes next: sampling parameters, the sampler chain, and the probabilities it reports."""

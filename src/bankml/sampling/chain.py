@@ -1,4 +1,4 @@
-"""The chain of one generation: the samplers SamplingParams asks for, in order, in native code."""
+"""The sampler chain of one generation: the samplers that SamplingParams lists, in order, in native code."""
 
 import math
 import secrets
@@ -15,17 +15,17 @@ from bankml.sampling.vocabulary import SamplerVocabulary
 
 
 class SamplerChain:
-    """Draws tokens from logits. Serves one generation, on one thread at a time.
+    """Samples tokens from logits. Serves one generation, on one thread at a time.
 
-    Every token of the prompt is accepted before the first draw, and every drawn token after it.
+    Every token of the prompt is accepted before the first is sampled, and every sampled token after it.
 
-    A grammar draws without itself first; when the token breaks it, it calls `sample` again with a copy of the logits in
-    which what it forbids is -inf: a second draw from the same generators.
+    A grammar first samples without constraint; if the token breaks it, it calls `sample` again with a copy of the
+    logits in which forbidden tokens are -inf: a second draw from the same generators.
     """
 
     def __init__(self, params: SamplingParams, vocabulary: SamplerVocabulary) -> None:
         self.params = params
-        # Not RANDOM_SEED itself, which would not be repeatable.
+        # Not RANDOM_SEED itself, which could not be reproduced.
         self.seed = params.seed if params.seed != RANDOM_SEED else secrets.randbelow(RANDOM_SEED)
         self._n_vocab = vocabulary.n_vocab
         self._chain = _build(params, vocabulary, self.seed)
@@ -39,13 +39,12 @@ class SamplerChain:
         self._chain.accept_all(list(tokens))
 
     def sample(self, logits: NDArray[np.float32]) -> int:
-        """A token drawn from `logits`, float32 [n_vocab], which stay as they are. Accepts nothing.
+        """Samples a token from `logits`, float32 [n_vocab], which are not modified. Accepts nothing.
 
-        Raises RequestError when the request's parameters leave a logit that is not a number, BankmlError when the model
-        did.
+        Raises RequestError if the request's parameters make a logit NaN, BankmlError if the model did.
         """
         if logits.shape != (self._n_vocab,):
-            raise BankmlError(f"a vocabulary of {self._n_vocab} tokens was given logits of shape {logits.shape}")
+            raise BankmlError(f"expected logits of shape ({self._n_vocab},), got {logits.shape}")
         try:
             return self._chain.sample(logits)
         except ValueError as error:
@@ -54,7 +53,7 @@ class SamplerChain:
             raise BankmlError(str(error)) from None
 
     def probabilities(self, logits: NDArray[np.float32], token: int) -> TokenProbs | None:
-        """What the request wants reported with `token`, the last one drawn, from `logits`; None when nothing."""
+        """What to report with `token`, the last one sampled, from `logits`; None if nothing was requested."""
         if not self.params.n_probs:
             return None
         if self.params.post_sampling_probs:
@@ -86,7 +85,7 @@ def _build(params: SamplingParams, vocabulary: SamplerVocabulary, seed: int) -> 
         return chain
     for name in params.samplers:
         _ADD[name](chain, params, vocabulary, seed)
-    # What chooses comes last, wherever adaptive_p was named.
+    # The final choice comes last, wherever adaptive_p is listed.
     if "adaptive_p" in params.samplers:
         chain.add_adaptive_p(params.adaptive_target, params.adaptive_decay, seed)
     else:
@@ -94,8 +93,7 @@ def _build(params: SamplingParams, vocabulary: SamplerVocabulary, seed: int) -> 
     return chain
 
 
-# Each adds its sampler, unless the parameters turn it off: then nothing is done to the candidates, not even their
-# order is forgotten.
+# Each adds its sampler, unless the parameters turn it off: then the candidates are untouched, including their order.
 
 
 def _penalties(chain: _native.SamplerChain, p: SamplingParams, _: SamplerVocabulary, seed: int) -> None:
@@ -147,7 +145,7 @@ def _temperature(chain: _native.SamplerChain, p: SamplingParams, _: SamplerVocab
 
 
 def _adaptive_p(chain: _native.SamplerChain, p: SamplingParams, _: SamplerVocabulary, seed: int) -> None:
-    """Chooses, and so is added last."""
+    """Makes the final choice, so it is added last."""
 
 
 _ADD: dict[str, Callable[[_native.SamplerChain, SamplingParams, SamplerVocabulary, int], None]] = {

@@ -1,4 +1,4 @@
-"""The probabilities reported with a token: numbers only; which text goes with them is api's to say."""
+"""The probabilities reported with a token, as numbers; api adds the text."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from bankml.errors import BankmlError
 
 @dataclass(frozen=True)
 class TokenProbs:
-    """One drawn token and the `n` likeliest.
+    """One sampled token and the `n` likeliest.
 
     Each float is a 32-bit value, so that `json.dumps` and any reader give the same 32 bits back: the natural logarithm
     of the probability (the lowest float32 for a probability of 0), or the probability itself when `logarithmic` is
@@ -39,7 +39,7 @@ def token_probs(logits: NDArray[np.float32], token: int, n_top: int) -> TokenPro
 
 
 def chain_probs(chain: _native.SamplerChain, token: int, n_top: int) -> TokenProbs:
-    """The probabilities the samplers left at the last draw, at most `n_top` and none of 0 (`post_sampling_probs`)."""
+    """The probabilities after the samplers of the last draw, at most `n_top` and none of 0 (`post_sampling_probs`)."""
     try:
         chosen, ids, top = chain.probabilities(token, n_top)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""What a request sets of the sampling parameters, over the model's own defaults."""
+"""The sampling parameters that a request sets, over the model's own defaults."""
 
 import math
 from dataclasses import dataclass, fields, replace
@@ -12,7 +12,7 @@ from bankml.sampling.vocabulary import SamplerVocabulary
 @dataclass(frozen=True)
 class NumberRange:
     """A numeric parameter: values outside `low` to `high` (inclusive) are an error, and values outside `soft_low` to
-    `soft_high` are moved to the nearer end, as llama-server does."""
+    `soft_high` are clamped, as in llama-server."""
 
     type: type[int] | type[float]
     low: float = -math.inf
@@ -59,7 +59,7 @@ RANGES: dict[str, NumberRange] = {
     "mirostat_eta": _real(),
     "adaptive_target": _real(soft_high=1.0),
     "adaptive_decay": NumberRange(float, 0.0, float32(0.99)),
-    "seed": _integer(-1, RANDOM_SEED),
+    "seed": NumberRange(int, -(2**63), 2**64 - 1),
 }
 """The numeric parameters in the order in which llama-server evaluates them."""
 
@@ -120,10 +120,10 @@ class SamplingOverrides:
 
     def over(self, defaults: SamplingParams, vocabulary: SamplerVocabulary) -> SamplingParams:
         """These values over a model's `defaults`. Raises RequestError for a token id outside the vocabulary, and in
-        llama-server's words for values that make no sampler."""
+        llama-server's words for values that no sampler accepts."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        if self.seed == -1:
-            values["seed"] = RANDOM_SEED
+        if self.seed is not None:
+            values["seed"] = self.seed & RANDOM_SEED  # modulo 2^32, as llama-server and Ollama do; -1 is random
         if self.dry_base is not None and self.dry_base < 1.0:
             values["dry_base"] = None
         biases = defaults.logit_bias if self.logit_bias is None else _biases(self.logit_bias, vocabulary)
@@ -136,7 +136,7 @@ class SamplingOverrides:
         return params
 
     def or_else(self, fallback: "SamplingOverrides") -> "SamplingOverrides":
-        """These values, and those of `fallback` where there are none."""
+        """These values, and those of `fallback` where these are None."""
         names = [field.name for field in fields(self) if getattr(self, field.name) is None]
         return replace(self, **{name: getattr(fallback, name) for name in names})
 

@@ -1,4 +1,4 @@
-"""How a token is drawn: the request's fields over the model's over llama.cpp's defaults."""
+"""Sampling parameters: the request's fields over the model's over llama.cpp's defaults."""
 
 import math
 import re
@@ -9,7 +9,7 @@ from typing import Any
 from bankml.errors import Refused
 from bankml.sampling.numbers import INT32_MAX, INT32_MIN, float32
 
-RANDOM_SEED = 0xFFFF_FFFF  # a request's seed of -1: another one each time
+RANDOM_SEED = 0xFFFF_FFFF  # a request's seed of -1: a new one each time
 
 # The samplers of a chain by llama-server's names, and the letter of the short form: "kpt" is top_k, top_p, temperature.
 LETTERS = {
@@ -37,7 +37,7 @@ def _spellings() -> dict[str, str]:
     return spellings
 
 
-# Every way to write a sampler's name, in lower case, and the name.
+# Every spelling of a sampler's name, in lower case, and the name.
 SPELLINGS = _spellings()
 
 
@@ -76,10 +76,10 @@ class SamplingParams:
     suppressed: tuple[int, ...] = ()  # tokens the model's header bans
     ignore_eos: bool = False  # already in logit_bias
     n_probs: int = 0  # how many top tokens to report with each token; 0: no probabilities
-    post_sampling_probs: bool = False  # probabilities the chain left, not those of the raw logits
+    post_sampling_probs: bool = False  # probabilities after the chain, not those of the raw logits
 
     def problem(self) -> str | None:
-        """What makes these values unusable, in llama-server's words; None when nothing does."""
+        """Why these values are invalid, in llama-server's words; None if they are valid."""
         penalty = self.repeat_penalty
         if penalty <= 0.0 or not _inverts(penalty):
             return "penalty_repeat must be finite and greater than 0"
@@ -87,9 +87,10 @@ class SamplingParams:
 
 
 def as_fields(params: SamplingParams) -> dict[str, object]:
-    """`params` as the fields of a request that asks for just that, as llama-server shows them.
+    """`params` as the fields of a request, as llama-server shows them.
 
-    What the model's header bans is no request's to say and left out; a bias of -inf, which JSON cannot hold, is null.
+    Tokens banned by the model's header are no field of a request and omitted; a bias of -inf, which JSON cannot
+    represent, is null.
     """
     fields = {name: value for name, value in asdict(params).items() if name != "suppressed"}
     biases = ({"token": token, "bias": bias if math.isfinite(bias) else None} for token, bias in params.logit_bias)
@@ -127,10 +128,10 @@ _SUPPRESS_KEY = "tokenizer.ggml.suppress_tokens"
 def model_defaults(metadata: Mapping[str, Any]) -> SamplingParams:
     """The header's `general.sampling.*` over llama.cpp's defaults.
 
-    llama.cpp prints each value (floats to six decimals) into a buffer and reads the number that text begins with; what
-    the buffer (of 64, 128 or 512 bytes) does not hold is cut off, a value that is no number is passed over, and so is
-    an unknown name in `general.sampling.sequence`. Raises Refused when a value would stop llama-server from starting,
-    or names a sampler that is not played.
+    llama.cpp prints each value (floats to six decimals) into a buffer and parses the number at the text's beginning;
+    what the buffer (of 64, 128 or 512 bytes) cannot hold is cut off, a value that is not a number is ignored, and so is
+    an unknown name in `general.sampling.sequence`. Raises Refused if a value would stop llama-server from starting, or
+    names an unsupported sampler.
     """
     values: dict[str, Any] = {}
     for key, field in _FLOAT_KEYS.items():
@@ -157,18 +158,18 @@ def model_defaults(metadata: Mapping[str, Any]) -> SamplingParams:
         raise Refused(f"general.sampling.mirostat must be 0, 1 or 2, but is {params.mirostat}")
     if params.problem():
         raise Refused(f"general.sampling.penalty_repeat is {params.repeat_penalty}: {params.problem()}")
-    if unplayed := [name for name in params.samplers if name in UNSUPPORTED_SAMPLERS]:
-        raise Refused(f"general.sampling.sequence names the sampler '{unplayed[0]}', which is not supported")
+    if unsupported := [name for name in params.samplers if name in UNSUPPORTED_SAMPLERS]:
+        raise Refused(f"general.sampling.sequence names the unsupported sampler '{unsupported[0]}'")
     return params
 
 
 def _cut(text: str, most: int) -> str:
-    """As much of `text` as fits `most` bytes."""
+    """The prefix of `text` that fits `most` bytes."""
     return text[:most].encode("utf-8", "replace")[:most].decode("utf-8", "ignore")
 
 
 def _leading_number(value: object, most: int, pattern: str) -> str | None:
-    """The number at the beginning of `value` as llama.cpp prints it, `most` characters of it; None when it begins with
+    """The number at the beginning of `value` as llama.cpp prints it, `most` characters of it; None if there is
     none."""
     if value is None or isinstance(value, bool):
         return None

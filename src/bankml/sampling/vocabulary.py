@@ -1,4 +1,4 @@
-"""What sampling needs to know of a tokenizer, which lives on a floor above."""
+"""What sampling needs of the tokenizer, which is on a higher floor."""
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -10,7 +10,7 @@ LONGEST_TAIL = 20  # tokens
 
 
 class SamplerVocabulary:
-    """One model's vocabulary as far as sampling asks, made once for all its requests.
+    """One model's vocabulary for sampling, made once for all its requests.
 
     `tokenize(text)` gives token ids with control tokens' texts read as plain text; `texts()` gives the bytes of every
     token, special ones included, and is called at the first request that uses DRY; `end_of_generation` are the ids
@@ -28,14 +28,14 @@ class SamplerVocabulary:
         self.tokenize = tokenize
         self.end_of_generation = tuple(end_of_generation)
         token_texts = lru_cache(maxsize=1)(lambda: _native.TokenTexts(list(texts())))
-        # Nothing here leads back to the vocabulary itself, so that it goes with the model, not with a later collection.
+        # No reference back to the vocabulary itself, so that it is freed with the model, not by a later collection.
         self._breakers = lru_cache(maxsize=8)(lambda strings: _find_breakers(strings, tokenize, token_texts))
 
     def breakers(self, strings: tuple[str, ...]) -> _native.Breakers:
         """The token sequences in which any of `strings` begins: what ends a repetition for DRY.
 
-        A token that holds the whole string is a sequence by itself; a token that ends in the string's first bytes is
-        one when the tokens of the rest follow it. Empty strings break nothing.
+        A token that contains the entire string is a sequence by itself; a token that ends with the string's first bytes
+        is one when the tokens of the rest follow it. Empty strings are ignored.
         """
         return self._breakers(strings)
 
@@ -53,7 +53,7 @@ def _find_breakers(
 
 
 def decode_bytewise(data: bytes) -> str:
-    """UTF-8 with U+FFFD for each byte that belongs to no whole character, as llama.cpp reads text cut anywhere."""
+    """UTF-8 with U+FFFD for each byte that belongs to no complete character, as llama.cpp reads text cut anywhere."""
     text = ""
     while data:
         try:

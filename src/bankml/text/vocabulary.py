@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from bankml import _native
-from bankml.errors import Refused
+from bankml.errors import Refused, UnsupportedModel
 from bankml.gguf.values import describe, shown
 
 PREFIX = "tokenizer.ggml."
@@ -137,10 +137,10 @@ def played_pretokenizer(metadata: Mapping[str, Any]) -> str:
     that the vocabulary is not played."""
     model = _text(metadata, "model")
     if model != "gpt2":
-        raise Refused(f"{PREFIX}model is {shown(model)}: bankML plays gpt2 vocabularies")
+        raise UnsupportedModel(f"{PREFIX}model is {shown(model)}: bankML plays gpt2 vocabularies")
     pretokenizer = _text(metadata, "pre")
     if pretokenizer not in PRETOKENIZERS:
-        raise Refused(f"{PREFIX}pre is {shown(pretokenizer)}: bankML plays {' and '.join(PRETOKENIZERS)}")
+        raise UnsupportedModel(f"{PREFIX}pre is {shown(pretokenizer)}: bankML plays {' and '.join(PRETOKENIZERS)}")
     _refuse_what_changes_text(metadata)
     return pretokenizer
 

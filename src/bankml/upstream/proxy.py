@@ -2,7 +2,7 @@
 
     path                                     answered by
     GET /bankml                              bankML: what was verified, and where the engine is
-    POST /bankml/verify                      bankML: the same, once the file has been hashed again
+    POST /bankml/verify                      bankML: the file is hashed again
     GET /health /props /v1/models            the engine
     POST /v1/chat/completions                the engine, receipt added
 
@@ -16,14 +16,14 @@ from dataclasses import dataclass
 
 from bankml.errors import Cancelled, EngineFailed, MethodNotAllowed, NotFound
 from bankml.http.exchange import EVENT_STREAM, JSON, Reply, Request, RequestOutcome
-from bankml.http.json_out import json_bytes
+from bankml.http.json_out import json_bytes, rehashed
 from bankml.http.relay import Relay
 from bankml.http.reply import WireReply
 from bankml.http.tracked_reply import TrackedReply, respond
 from bankml.measure.prometheus import ServerState
 from bankml.receipt.receipt import Tally
 from bankml.upstream.client import EngineAnswer, EngineResponse, Patience
-from bankml.upstream.status import ENGINE, status
+from bankml.upstream.status import ENGINE, model_name, status
 from bankml.upstream.transcript import EventStream, Transcript, with_receipt
 from bankml.upstream.verifier import EngineErrorResponse, EngineVerifier, VerifiedConnection
 
@@ -109,9 +109,11 @@ class Proxy:
 
     def _verify(self, request: Request, reply: Outgoing) -> RequestOutcome:
         """Hashes the file now. Raises ModelChanged."""
-        self._vouch.rehash.run()
+        rehash, verified = self._vouch.rehash, self._vouch.verified
+        rehash.run()
         self._vouch.check_file()
-        return self._bankml(request, reply)
+        reply.whole(200, json_bytes(rehashed(model_name(verified), verified.sha256, rehash.verified_at)))
+        return RequestOutcome(200)
 
     def _status(self) -> dict[str, object]:
         vouch = self._vouch

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 
 from bankml.errors import ModelChanged
-from bankml.gate.verify import Verified, verify_again
+from bankml.gate.verify import Verified
 
 
 class FileRehash:
@@ -38,7 +38,7 @@ class FileRehash:
                 return
             began = time.time()
             try:
-                verify_again(self._verified)
+                self._verified.rehash()
             except ModelChanged as error:
                 self._change = error.message
                 self._failed(error.message)

@@ -27,13 +27,18 @@ def engine_name(build: object, loading: Loading) -> str:
     return f"{name} ({PROOFS[loading]})"
 
 
+def model_name(verified: Verified) -> str:
+    """The model's name: its file's, without the suffix and in lower case."""
+    return os.path.splitext(verified.name)[0].lower()
+
+
 def status(verified: Verified, upstream: str, loading: Loading, rehashed_at: float) -> dict[str, object]:
     """`upstream` is llama-server's address, HOST:PORT; `rehashed_at` (seconds since the epoch) when the file last had
     the verified sha256. The only response with an absolute path in it."""
     return {
         "bankml": __version__,
         "engine": ENGINE,
-        "model": os.path.splitext(verified.name)[0].lower(),
+        "model": model_name(verified),
         "path": verified.path,
         "fork": verified.fork_path,
         "model_sha256": verified.sha256,

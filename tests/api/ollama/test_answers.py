@@ -165,14 +165,14 @@ def test_v1_keeps_the_model_for_good():
     [
         (CHAT, {**hi(), "model": "other"}, 404, "there is no model 'other' here"),
         (CHAT, {"messages": []}, 400, "model is required"),
-        (CHAT, hi(options={"mirostat": 1}), 400, "Field 'options.mirostat'"),
-        (CHAT, hi(options={"num_ctx": 5000}), 400, "Field 'options.num_ctx': this server's context is 4096"),
+        (CHAT, hi(options={"mirostat": "on"}), 400, "Field 'options.mirostat'"),
+        (CHAT, hi(options={"num_ctx": 0}), 400, "Field 'options.num_ctx': Value must be between 1"),
         (GENERATE, prompt(suffix="x"), 400, "Field 'suffix'"),
         (GENERATE, b"{", 400, "the body is not JSON"),
         (GENERATE, b"", 400, "the body is empty"),
         ("/api/embed", {"model": MODEL, "input": "x"}, 501, "embeddings are not computed"),
         ("/api/embeddings", {"model": MODEL}, 501, "embeddings are not computed"),
-        ("/api/pull", {"model": MODEL}, 501, "nothing is downloaded"),
+        ("/api/pull", {"model": "llama3"}, 501, "models are not downloaded"),
         ("/api/push", {"model": MODEL}, 501, "nothing is uploaded"),
         ("/api/blobs/sha256:00", {}, 501, "no files are taken in"),
         ("/api/create", {"model": "x", "from": MODEL}, 400, "this server has no registry"),
@@ -248,3 +248,17 @@ def test_check_tells_a_stream_that_was_cut_short():
     assert not check(body, b"".join([*whole[:-1], b"{}\n"])).ok
     pretty = json.dumps(ask(toy_ollama()[0], CHAT, {**hi(), "stream": False}).json, indent=2).encode()
     assert check(json.dumps({**hi(), "stream": False}).encode(), pretty).ok
+
+
+def test_a_context_larger_than_the_server_s_is_capped_and_the_response_says_so():
+    application, _ = toy_ollama()
+    reply = ask(application, CHAT, hi(options={"num_ctx": 5000}, stream=False))
+    assert (reply.status, reply.json["bankml_num_ctx"]) == (200, 4096)
+    assert "bankml_num_ctx" not in ask(application, CHAT, hi(options={"num_ctx": 2048}, stream=False)).json
+
+
+def test_a_model_that_is_there_is_pulled_at_once():
+    application, _ = toy_ollama()
+    pulled = ask(application, "/api/pull", {"model": MODEL})
+    assert [line["status"] for line in pulled.lines] == ["pulling manifest", "success"]
+    assert ask(application, "/api/pull", {"name": MODEL, "stream": False}).json == {"status": "success"}

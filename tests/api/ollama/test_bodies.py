@@ -119,7 +119,7 @@ BOTH_REFUSED = [
     ({"keep_alive": "soon"}, "Field 'keep_alive'"),
     ({"keep_alive": False}, "Field 'keep_alive'"),
     ({"options": []}, "Field 'options': expected an object"),
-    ({"options": {"mirostat": 2}}, "Field 'options.mirostat'"),
+    ({"options": {"mirostat": "2"}}, "Field 'options.mirostat'"),
     ({"temperature": 0}, "Field 'temperature': this is an option: it belongs inside 'options'"),
     ({"stream": "no"}, "Field 'stream'"),
     ({"model": ""}, "model is required"),

@@ -8,7 +8,7 @@ import pytest
 from ollama import ListResponse, ProcessResponse, ShowResponse
 
 from bankml import __version__
-from bankml.api.ollama.models import human_count
+from bankml.api.ollama.models import OLLAMA_VERSION, human_count
 from bankml.api.routes import build_application
 from bankml.gate.verify import record, verify
 from tests.api.api_toys import ask
@@ -38,8 +38,8 @@ def get(house, path):
     return ask(house[0], path).json
 
 
-def test_the_version_is_bankmls(house):
-    assert get(house, "/api/version") == {"version": __version__}
+def test_the_version_is_one_that_clients_accept_and_ours(house):
+    assert get(house, "/api/version") == {"version": OLLAMA_VERSION, "bankml": __version__}
 
 
 def test_every_pin_is_listed_with_what_is_known_of_it(house):
@@ -47,24 +47,24 @@ def test_every_pin_is_listed_with_what_is_known_of_it(house):
     listed = get(house, "/api/tags")
     ListResponse.model_validate(listed)
     found = {model["name"]: model for model in listed["models"]}
-    assert list(found) == ["tiny", "gone", "odd"]
+    assert list(found) == ["tiny:latest", "gone:latest", "odd:latest"]
     verified = verify(folder / "tiny.gguf", folder / "tiny.gguf.FORK.json")
-    tiny_, count = found["tiny"], sum(tensor.elements for tensor in verified.header.tensors)
-    assert tiny_["model"] == "tiny" and tiny_["digest"] == verified.sha256
+    tiny_, count = found["tiny:latest"], sum(tensor.elements for tensor in verified.header.tensors)
+    assert tiny_["model"] == "tiny:latest" and tiny_["digest"] == verified.sha256
     assert tiny_["size"] == os.path.getsize(folder / "tiny.gguf")
     assert tiny_["details"] == {
         "parent_model": "", "format": "gguf", "family": "llama", "families": ["llama"],
         "parameter_size": human_count(count), "quantization_level": "F16",
     }  # fmt: skip
     assert tiny_["bankml"] == {"native": True, "reason": None, "file": "tiny.gguf", "found": True}
-    gone = found["gone"]
+    gone = found["gone:latest"]
     assert gone["size"] == 0 and gone["details"]["family"] == "" and len(gone["digest"]) == 64
     assert gone["bankml"] == {
-        "native": False, "reason": "gone.gguf is pinned, but the file is not here", "file": "gone.gguf", "found": False,
+        "native": False, "reason": "gone.gguf is pinned, but the file is missing", "file": "gone.gguf", "found": False,
     }  # fmt: skip
-    odd = found["odd"]["bankml"]
+    odd = found["odd:latest"]["bankml"]
     assert odd["found"] and not odd["native"] and "tokenizer.ggml.pre is 'gpt-2'" in odd["reason"]
-    assert found["odd"]["details"]["quantization_level"] == "Q2_0"
+    assert found["odd:latest"]["details"]["quantization_level"] == "Q2_0"
 
 
 def test_openai_clients_are_offered_what_is_played_and_told_when_its_file_was_written(house):
@@ -73,7 +73,9 @@ def test_openai_clients_are_offered_what_is_played_and_told_when_its_file_was_wr
     assert (resident["id"], resident["created"]) == ("tiny", int(os.stat(folder / "tiny.gguf").st_mtime))
     assert others == []
     reasons = {model["name"]: model["reason"] for model in get(house, "/bankml")["models"]}
-    assert reasons == {model["name"]: model["bankml"]["reason"] for model in get(house, "/api/tags")["models"]}
+    assert reasons == {
+        model["name"].removesuffix(":latest"): model["bankml"]["reason"] for model in get(house, "/api/tags")["models"]
+    }
     assert reasons["tiny"] is None and "tokenizer.ggml.pre is 'gpt-2'" in reasons["odd"]
 
 
@@ -103,7 +105,7 @@ def test_show_tells_the_header(house):
     assert verbose["tensors"][0] == {"name": "token_embd.weight", "type": "F16", "shape": [64, 257]}
     odd = ask(house[0], "/api/show", {"model": "odd"}).json
     assert odd["bankml"]["native"] is False and odd["details"]["family"] == "qwen3"
-    assert ask(house[0], "/api/show", {"model": "gone"}).status == 503
+    assert ask(house[0], "/api/show", {"model": "gone"}).status == 404
 
 
 def test_only_the_resident_model_is_running_and_expires(house):
@@ -112,7 +114,7 @@ def test_only_the_resident_model_is_running_and_expires(house):
     running = get(house, "/api/ps")
     ProcessResponse.model_validate(running)
     (model,) = running["models"]
-    assert (model["name"], model["size_vram"], model["context_length"]) == ("tiny", 0, 256)
+    assert (model["name"], model["size_vram"], model["context_length"]) == ("tiny:latest", 0, 256)
     assert model["digest"] == get(house, "/api/tags")["models"][0]["digest"]
     assert model["expires_at"] > "2300" and set(model) == {
         "name", "model", "size", "digest", "details", "expires_at", "size_vram", "context_length",
@@ -122,10 +124,10 @@ def test_only_the_resident_model_is_running_and_expires(house):
 def test_what_is_not_played_or_not_here_is_refused_and_costs_nobody_the_resident_model(house):
     application, _ = house
     assert ask(application, "/api/chat", {"model": TINY}).status == 200
-    for name, why in (("odd", "tokenizer.ggml.pre"), ("gone", "is pinned, but the file is not here")):
+    for name, code, why in (("odd", 501, "tokenizer.ggml.pre"), ("gone", 404, "is pinned, but the file is missing")):
         reply = ask(application, "/api/chat", {"model": name, "messages": [{"role": "user", "content": "x"}]})
-        assert reply.status == 503 and why in reply.json["error"]
-        assert [model["name"] for model in get(house, "/api/ps")["models"]] == [TINY]
+        assert reply.status == code and why in reply.json["error"]
+        assert [model["name"] for model in get(house, "/api/ps")["models"]] == [TINY + ":latest"]
 
 
 def test_derived_models_are_made_shown_listed_copied_and_deleted(house):
@@ -140,7 +142,7 @@ def test_derived_models_are_made_shown_listed_copied_and_deleted(house):
         },
     )  # fmt: skip
     assert made.content_type == "application/x-ndjson" and made.lines[-1] == {"status": "success"}
-    listed = {model["name"]: model for model in get(house, "/api/tags")["models"]}["pirate"]
+    listed = {model["name"]: model for model in get(house, "/api/tags")["models"]}["pirate:latest"]
     manifest = json.loads((folder / "pirate.MODEL.json").read_text())
     created = {model["id"]: model["created"] for model in get(house, "/v1/models")["data"]}["pirate"]
     assert created == int(datetime.fromisoformat(manifest["created_at"]).timestamp())
@@ -159,7 +161,8 @@ def test_derived_models_are_made_shown_listed_copied_and_deleted(house):
         assert ask(application, "/api/delete", {"model": name}, method="DELETE").status == 200
         assert ask(application, "/api/delete", {"model": name}, method="DELETE").status == 404
     assert ask(application, "/api/delete", {"model": "tiny"}, method="DELETE").status == 400
-    assert [model["name"] for model in get(house, "/api/tags")["models"]] == ["tiny", "gone", "odd"]
+    names = [model["name"] for model in get(house, "/api/tags")["models"]]
+    assert names == ["tiny:latest", "gone:latest", "odd:latest"]
 
 
 def test_what_cannot_be_made_is_a_refusal_without_a_path(house):
@@ -169,13 +172,13 @@ def test_what_cannot_be_made_is_a_refusal_without_a_path(house):
     (folder / "damaged.FORK.json").write_text("{")
     (folder / "linked.FORK.json").symlink_to(folder / "none")
     for path, method, body, status, why in (
-        ("/api/create", "POST", {"model": "dd", "from": "tiny"}, 503, "dd.MODEL.json is not a plain file"),
-        ("/api/delete", "DELETE", {"model": "dd"}, 503, "dd.MODEL.json is not a plain file"),
-        ("/api/show", "POST", {"model": "dd"}, 503, "cannot read dd.MODEL.json: not a regular file"),
-        ("/api/create", "POST", {"model": "out", "from": "tiny"}, 503, "out.MODEL.json is a symbolic link: refused"),
-        ("/api/copy", "POST", {"source": "tiny", "destination": "out"}, 503, "out.MODEL.json is a symbolic link"),
-        ("/api/create", "POST", {"model": "x", "from": "gone"}, 503, "gone.gguf is pinned, but the file is not here"),
-        ("/api/create", "POST", {"model": "x", "from": "odd"}, 503, "odd.gguf: tokenizer.ggml.pre is 'gpt-2'"),
+        ("/api/create", "POST", {"model": "dd", "from": "tiny"}, 422, "dd.MODEL.json is not a regular file"),
+        ("/api/delete", "DELETE", {"model": "dd"}, 422, "dd.MODEL.json is not a regular file"),
+        ("/api/show", "POST", {"model": "dd"}, 422, "cannot read dd.MODEL.json: not a regular file"),
+        ("/api/create", "POST", {"model": "out", "from": "tiny"}, 422, "out.MODEL.json is a symbolic link: refused"),
+        ("/api/copy", "POST", {"source": "tiny", "destination": "out"}, 422, "out.MODEL.json is a symbolic link"),
+        ("/api/create", "POST", {"model": "x", "from": "gone"}, 404, "gone.gguf is pinned, but the file is missing"),
+        ("/api/create", "POST", {"model": "x", "from": "odd"}, 501, "odd.gguf: tokenizer.ggml.pre is 'gpt-2'"),
         ("/api/show", "POST", {"model": "nix"}, 404, "passed over: damaged.FORK.json: cannot read damaged.FORK.json: "),
         ("/v1/chat/completions", "POST", {"model": "nix", "messages": [{"role": "user", "content": "x"}]}, 404,
          "passed over: damaged.FORK.json: "),
@@ -196,7 +199,7 @@ def test_what_is_told_of_files_has_no_folder(house, monkeypatch):
     application, folder = house
     os.rename(folder / "odd.gguf", folder / "odd.was")
     (folder / "odd.gguf").symlink_to(folder)  # no file: not here
-    assert ask(application, "/api/create", {"model": "x", "from": "odd"}).status == 503
+    assert ask(application, "/api/create", {"model": "x", "from": "odd"}).status == 404
     (folder / "odd.gguf").unlink()
     os.rename(folder / "odd.was", folder / "odd.gguf")
 
@@ -221,10 +224,10 @@ def test_a_derived_model_that_was_deleted_or_made_anew_is_not_the_running_one(ho
         ask(application, "/api/create", {"model": "temp", "from": "tiny", "system": system})
         if system == "one":
             ask(application, "/api/chat", {"model": "temp", "keep_alive": -1})
-        digest = {model["name"]: model["digest"] for model in get(house, "/api/tags")["models"]}["temp"]
-        assert running() == ("temp", digest)
+        digest = {model["name"]: model["digest"] for model in get(house, "/api/tags")["models"]}["temp:latest"]
+        assert running() == ("temp:latest", digest)
     ask(application, "/api/delete", {"model": "temp"}, method="DELETE")
-    assert running() == ("tiny", digests["tiny"])
+    assert running() == ("tiny:latest", digests["tiny:latest"])
 
 
 def test_a_format_that_cannot_be_is_refused_before_a_model_is_loaded(house):

@@ -4,8 +4,10 @@ from dataclasses import asdict
 
 import pytest
 
-from bankml.api.ollama.options import IGNORED, NAMES, read_options
+from bankml.api.ollama.options import NAMES, NEUTRAL, read_options
 from bankml.errors import RequestError
+from bankml.library.parameters import IGNORED
+from bankml.model.limits import MAX_CONTEXT
 from bankml.sampling.numbers import float32
 
 CLIENTS = {
@@ -29,7 +31,7 @@ def test_each_option_becomes_the_field_it_is():
     given = {
         "temperature": 0.5, "top_k": 3, "top_p": 0.9, "min_p": 0, "typical_p": 1.0, "min_keep": 1, "seed": 7,
         "repeat_last_n": 0, "repeat_penalty": 1.1, "presence_penalty": -1, "frequency_penalty": 0.5, "num_predict": 9,
-        "num_ctx": 512, "stop": ["a", "b"],
+        "num_ctx": 512, "stop": ["a", "b"], "mirostat": 2, "mirostat_tau": 5.0, "mirostat_eta": 0.5,
     }  # fmt: skip
     assert set(given) == set(NAMES)
     options = read_options(given)
@@ -43,10 +45,10 @@ def test_numbers_are_read_as_on_v1():
     """A fraction given for a whole number is cut off, a float is rounded to 32 bits."""
     assert set_by({"top_k": 5.9, "temperature": 0.7}) == {"top_k": 5, "temperature": float32(0.7)}
     with pytest.raises(RequestError) as found:
-        read_options({"repeat_last_n": -1})
+        read_options({"repeat_last_n": -2})
     assert (
         found.value.message
-        == "Field 'options.repeat_last_n': Value must be between 0 <= value <= 2147483647, but got -1"
+        == "Field 'options.repeat_last_n': Value must be between -1 <= value <= 2147483647, but got -2"
     )
 
 
@@ -58,15 +60,31 @@ def test_every_option_of_the_clients_is_honoured_ignored_or_refused():
         except RequestError as error:
             assert f"Field 'options.{name}'" in error.message, "an option that is honoured may be 1"
             refused.add(name)
-    unsupported = {"embedding_only", "tfs_z", "mirostat", "mirostat_tau", "mirostat_eta", "penalize_newline"}
-    assert refused == unsupported
-    assert CLIENTS - unsupported <= {*NAMES, *IGNORED}
+    assert refused == {"embedding_only", "penalize_newline"}, "a number is neither true nor false"
+    assert {*NAMES, *IGNORED, *NEUTRAL} >= CLIENTS
 
 
-@pytest.mark.parametrize("name", ["mirostat", "temprature", "", "Temperature", "num_ctx ", "x" * 500])
+def test_options_are_accepted_at_the_value_that_changes_nothing():
+    neutral = {"tfs_z": 1.0, "penalize_newline": True, "embedding_only": False, "draft_num_predict": 0}
+    assert neutral.keys() == NEUTRAL.keys()
+    assert read_options(neutral) == read_options(dict.fromkeys(neutral)) == read_options({})
+    for name, value in {"tfs_z": 0.5, "penalize_newline": False, "embedding_only": True}.items():
+        with pytest.raises(RequestError, match=rf"^Field 'options\.{name}': unsupported option: only "):
+            read_options({name: value})
+
+
+def test_repeat_last_n_of_minus_one_is_the_whole_context():
+    assert read_options({"repeat_last_n": -1}).sampling.repeat_last_n == MAX_CONTEXT
+
+
+def test_seeds_of_63_bits():
+    assert read_options({"seed": 2**62 + 5}).sampling.seed == 2**62 + 5
+
+
+@pytest.mark.parametrize("name", ["mirostat3", "temprature", "", "Temperature", "num_ctx ", "x" * 500])
 def test_an_unknown_option_is_named_even_when_it_is_null(name):
     for value in (1, None):
-        with pytest.raises(RequestError, match=rf"Field 'options\.{name[:80]}': there is no such option here") as found:
+        with pytest.raises(RequestError, match=rf"Field 'options\.{name[:80]}': unsupported option") as found:
             read_options({"temperature": 0, name: value})
         assert len(found.value.message) < 400
 
@@ -83,8 +101,8 @@ def test_a_negative_number_to_predict_is_no_limit(given, limit):
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("temperature", "hot"), ("temperature", True), ("top_k", 2**40), ("seed", -2), ("seed", 2**32), ("num_ctx", 0),
-        ("num_ctx", -1), ("num_predict", "x"), ("min_keep", -1), ("repeat_last_n", -1), ("stop", 5), ("stop", ""),
+        ("temperature", "hot"), ("temperature", True), ("top_k", 2**40), ("seed", 2**64), ("num_ctx", 0),
+        ("num_ctx", -1), ("num_predict", "x"), ("min_keep", -1), ("repeat_last_n", -2), ("stop", 5), ("stop", ""),
         ("stop", [""]), ("stop", [1]), ("stop", {}), ("top_p", 1e300),
         ("repeat_penalty", 0), ("repeat_penalty", -1.5), ("repeat_penalty", 1e-40), ("repeat_penalty", 1e-60),
     ],

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from bankml import __version__
-from bankml.api.formats.counts import timings, usage
+from bankml.api.formats.completion import CompletionFormat
+from bankml.api.formats.counts import prompt_progress, timings, usage
 from bankml.api.formats.response import Answer, Chunk, Json, Receipt, ResponseContext, StreamRules
+from bankml.engine.completion import PromptProgress
 from bankml.http.exchange import EVENT_STREAM
 from bankml.http.json_out import DONE
 from bankml.receipt.check import RECEIPT_KEY
@@ -54,19 +56,25 @@ class ChatFormat:
 
     def __init__(self, context: ResponseContext) -> None:
         self._object = CompletionObject(context.model)
-        self._include_usage = context.request.response.include_usage
+        self._options = context.request.response
+        self._context = context
 
     def chunk(self, chunk: Chunk) -> Json:
         role: Json = {"role": "assistant", "content": None}
         choice = _choice(role if chunk.delta is None else {"content": chunk.delta.text}, None)
         if chunk.logprobs:
             choice["logprobs"] = {"content": chunk.logprobs}
-        return self._chunk([choice])
+        value = self._chunk([choice])
+        return value | {"timings": timings(chunk.stats)} if self._options.timings_per_token else value
+
+    def progress(self, progress: PromptProgress, seconds: float) -> Json:
+        return self._chunk([_choice({}, None)]) | {"prompt_progress": prompt_progress(progress, seconds)}
 
     def final(self, answer: Answer, receipt: Receipt) -> Sequence[Json]:
         last = self._chunk([_choice({}, answer.finish)])
         counts = {"usage": usage(answer.stats), "timings": timings(answer.stats)}
-        if self._include_usage:
+        counts |= self._verbose(answer)
+        if self._options.include_usage:
             return last | {RECEIPT_KEY: receipt()}, self._chunk([]) | counts
         return (last | counts | {RECEIPT_KEY: receipt()},)
 
@@ -76,7 +84,14 @@ class ChatFormat:
         if answer.logprobs:
             choice["logprobs"] = {"content": answer.logprobs}
         value = self._object.with_choices([choice], "chat.completion")
-        return value | {"usage": usage(answer.stats), "timings": timings(answer.stats), RECEIPT_KEY: receipt()}
+        counts = {"usage": usage(answer.stats), "timings": timings(answer.stats)}
+        return value | counts | self._verbose(answer) | {RECEIPT_KEY: receipt()}
+
+    def _verbose(self, answer: Answer) -> Json:
+        """llama-server's `__verbose`: the answer as `/completion` would give it."""
+        if not self._options.verbose:
+            return {}
+        return {"__verbose": CompletionFormat(self._context).summary(answer, answer.content, answer.tokens)}
 
     def _chunk(self, choices: list[Json]) -> Json:
         return self._object.with_choices(choices, "chat.completion.chunk")

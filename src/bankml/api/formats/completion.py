@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 
-from bankml.api.formats.counts import timings
+from bankml.api.formats.counts import prompt_progress, timings
 from bankml.api.formats.ending import stop_type
 from bankml.api.formats.response import Answer, Chunk, Json, Receipt, ResponseContext, StreamRules
-from bankml.engine.completion import UNLIMITED
+from bankml.engine.completion import UNLIMITED, PromptProgress
 from bankml.http.exchange import EVENT_STREAM
 from bankml.receipt.check import RECEIPT_KEY
+
+_ABSENT = object()
 
 
 class CompletionFormat:
@@ -31,19 +33,41 @@ class CompletionFormat:
             "tokens_predicted": chunk.stats.completion_tokens,
             "tokens_evaluated": chunk.stats.prompt_tokens,
         }
-        return value | ({"completion_probabilities": chunk.logprobs} if chunk.logprobs else {})
+        if chunk.logprobs:
+            value["completion_probabilities"] = chunk.logprobs
+        return value | ({"timings": timings(chunk.stats)} if self._context.request.response.timings_per_token else {})
+
+    def progress(self, progress: PromptProgress, seconds: float) -> Json:
+        value: Json = {"index": 0, "content": "", "tokens": [], "stop": False, "id_slot": 0}
+        counts = {"tokens_predicted": 0, "tokens_evaluated": progress.total}
+        return value | counts | {"prompt_progress": prompt_progress(progress, seconds)}
 
     def final(self, answer: Answer, receipt: Receipt) -> Sequence[Json]:
-        return (self._final(answer, "", []) | {RECEIPT_KEY: receipt()},)
+        return (self._selected(self.summary(answer, "", [])) | {RECEIPT_KEY: receipt()},)
 
     def buffered(self, answer: Answer, receipt: Receipt) -> Json:
         tokens = answer.tokens if self._context.request.response.return_tokens else []
-        value = self._final(answer, answer.content, tokens)
+        value = self.summary(answer, answer.content, tokens)
         if answer.logprobs:
             value["completion_probabilities"] = answer.logprobs
-        return value | {RECEIPT_KEY: receipt()}
+        return self._selected(value) | {RECEIPT_KEY: receipt()}
 
-    def _final(self, answer: Answer, content: str, tokens: list[int]) -> Json:
+    def _selected(self, value: Json) -> Json:
+        """`response_fields`: each a field, or a path such as `generation_settings/n_predict`, whose last part names it
+        in the response; what is not there is left out, as in llama-server."""
+        paths = self._context.request.response.fields
+        if not paths:
+            return value
+        found: Json = {}
+        for path in paths:
+            inner: object = value
+            for name in path.split("/"):
+                inner = inner.get(name, _ABSENT) if isinstance(inner, Mapping) else _ABSENT
+            if inner is not _ABSENT:
+                found[path.rsplit("/", 1)[-1]] = inner
+        return found
+
+    def summary(self, answer: Answer, content: str, tokens: list[int]) -> Json:
         """The object that ends an answer; `content` and `tokens` are those that no object before it had."""
         context, stats = self._context, answer.stats
         n_context_tokens = stats.prompt_tokens + stats.completion_tokens

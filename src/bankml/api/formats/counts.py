@@ -1,6 +1,6 @@
 """An answer's token counts and times as OpenAI's and llama-server's clients read them."""
 
-from bankml.engine.completion import GenerationStats
+from bankml.engine.completion import GenerationStats, PromptProgress
 
 Json = dict[str, object]
 
@@ -28,6 +28,16 @@ def timings(stats: GenerationStats) -> Json:
         "predicted_n": stats.completion_tokens,
         "predicted_ms": round(stats.predicted_ms, 3),
         "predicted_per_second": _rate(stats.decode_steps, stats.predicted_ms),
+    }
+
+
+def prompt_progress(progress: PromptProgress, seconds: float) -> Json:
+    """llama-server's `prompt_progress`, so many seconds after computing the prompt began."""
+    return {
+        "total": progress.total,
+        "cache": progress.cached,
+        "processed": progress.processed,
+        "time_ms": round(seconds * 1000),
     }
 
 

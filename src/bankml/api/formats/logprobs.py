@@ -18,15 +18,20 @@ class Logprobs:
     """Writes the entries of one answer and gives `tally` every byte of them.
 
     `piece` gives the bytes a token adds to a text, none for a control token. `shaped` makes another API's entry of
-    llama-server's.
+    llama-server's; `alternatives` limits how many an entry lists.
     """
 
     def __init__(
-        self, piece: Callable[[int], bytes], tally: Tally, shaped: Callable[[Json], Json] = lambda entry: entry
+        self,
+        piece: Callable[[int], bytes],
+        tally: Tally,
+        shaped: Callable[[Json], Json] = lambda entry: entry,
+        alternatives: int | None = None,
     ) -> None:
         self._piece = piece
         self._tally = tally
         self._shaped = shaped
+        self._alternatives = alternatives
 
     def array(self, entries: Sequence[TokenReport]) -> list[Json]:
         """`entries` as JSON, to be sent: their bytes count from here on."""
@@ -38,7 +43,7 @@ class Logprobs:
     def _entry(self, entry: TokenReport) -> Json:
         probs = entry.probs
         value, top = ("logprob", "top_logprobs") if probs.logarithmic else ("prob", "top_probs")
-        tops = [_token(token, self._piece(token), value, number) for token, number in probs.top]
+        tops = [_token(token, self._piece(token), value, number) for token, number in probs.top[: self._alternatives]]
         return _token(probs.token, entry.released, value, probs.value) | {top: tops}
 
 

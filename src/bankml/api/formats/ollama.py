@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from bankml.api.formats.response import Answer, Chunk, Json, Receipt, StreamRules
 from bankml.api.ollama.durations import moment, nanoseconds_of
+from bankml.engine.completion import PromptProgress
 from bankml.http.exchange import NDJSON
 from bankml.receipt.check import RECEIPT_KEY
 
@@ -26,7 +27,8 @@ def response(text: str) -> Json:
 @dataclass(frozen=True)
 class OllamaFormat:
     """`model` is the name in the request, `arrived` the `time.monotonic()` of the request's first byte, `loading` the
-    seconds that loading the model took. `left_out` messages of the conversation did not fit the context.
+    seconds that loading the model took. `left_out` messages of the conversation did not fit the context; `served_ctx`
+    is this server's context in tokens where the request asked for more.
 
     Which tokens have an entry is as on `/v1/chat/completions`: the first, and those that released text.
     """
@@ -36,6 +38,7 @@ class OllamaFormat:
     arrived: float
     loading: float = 0.0
     left_out: int = 0
+    served_ctx: int | None = None
 
     content_type = NDJSON
     rules = StreamRules(released_entries_only=True)
@@ -45,6 +48,10 @@ class OllamaFormat:
         """An object before the last."""
         value = {**self._head("" if chunk.delta is None else chunk.delta.text), "done": False}
         return value | ({"logprobs": chunk.logprobs} if chunk.logprobs else {})
+
+    def progress(self, progress: PromptProgress, seconds: float) -> Json:
+        """Ollama's API has no request for it."""
+        return {**self._head(""), "done": False}
 
     def final(self, answer: Answer, receipt: Receipt) -> Sequence[Json]:
         return (self._final("", answer, receipt),)
@@ -71,6 +78,7 @@ class OllamaFormat:
             **({"logprobs": answer.logprobs} if answer.logprobs else {}),
             "bankml_cache_n": stats.cached_tokens,
             **({"bankml_messages_left_out": self.left_out} if self.left_out else {}),
+            **({} if self.served_ctx is None else {"bankml_num_ctx": self.served_ctx}),
             RECEIPT_KEY: receipt(),
         }
 

@@ -7,6 +7,7 @@ completion        one object               server-sent events, the last with `st
 ollama            one object               lines of JSON, the last with `done: true`
 """
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -14,15 +15,17 @@ from typing import Any, Protocol
 from bankml.api.formats.ending import stop_word_tokens
 from bankml.api.formats.logprobs import Logprobs, without_stop_word
 from bankml.api.generation import Generation
-from bankml.engine.completion import Finish, GenerationStats, Step, TokenReport
+from bankml.engine.completion import Finish, GenerationStats, PromptProgress, Step, TokenReport
 from bankml.errors import Cancelled
 from bankml.http.exchange import NDJSON, Reply
 from bankml.http.json_out import json_bytes, ndjson_line, sse_event
-from bankml.library.request import GenerationRequest
+from bankml.library.request import GenerationRequest, ResponseOptions
 from bankml.library.resident import Resident
 from bankml.text.answer import Content, Delta, content_of
 
 Json = dict[str, Any]
+
+DEFAULT_OPTIONS = ResponseOptions()
 
 Receipt = Callable[[], Mapping[str, object]]
 """Makes the receipt of a response whose text has all been written."""
@@ -96,6 +99,9 @@ class ResponseFormat(Protocol):
     def chunk(self, chunk: Chunk) -> Json:
         """An object of a stream before the last."""
 
+    def progress(self, progress: PromptProgress, seconds: float) -> Json:
+        """An object of a stream whose prompt is being computed (`return_progress`), for so many seconds already."""
+
     def final(self, answer: Answer, receipt: Receipt) -> Sequence[Json]:
         """The objects that end a stream."""
 
@@ -105,6 +111,13 @@ class ResponseFormat(Protocol):
 
 class Writer(Protocol):
     """Where the steps of one answer go. `step` and `end` raise Cancelled when the client is gone."""
+
+    def accept(self) -> None:
+        """Called once, when the request is accepted: it waits for the model now, or its prompt is computed. A stream
+        sends its head."""
+
+    def progress(self, progress: PromptProgress) -> None:
+        """A part of the prompt has been computed."""
 
     def begin(self, prefill: str) -> None:
         """The content that precedes the first token, often ""."""
@@ -127,6 +140,12 @@ class BufferedResponse:
         self._content: list[str] = []
         self._tokens: list[int] = []
         self._entries: list[TokenReport] = []
+
+    def accept(self) -> None:
+        """Nothing is sent before the end."""
+
+    def progress(self, progress: PromptProgress) -> None:
+        """A buffered response has none."""
 
     def begin(self, prefill: str) -> None:
         self._content.append(prefill)
@@ -152,15 +171,27 @@ class StreamedResponse:
     The beginning of a continued answer comes with the first content.
     """
 
-    def __init__(self, form: ResponseFormat, logprobs: Logprobs, reply: Reply) -> None:
+    def __init__(
+        self, form: ResponseFormat, logprobs: Logprobs, reply: Reply, options: ResponseOptions = DEFAULT_OPTIONS
+    ) -> None:
         self._format = form
         self._logprobs = logprobs
         self._reply = reply
+        self._options = options
+        self._began = 0.0  # when computing the prompt began, time.monotonic()
         self._started = False
         self._prefill = ""
         self._content: list[str] = []
         self._tokens: list[int] = []
         self._unsent: list[int] = []
+
+    def accept(self) -> None:
+        self._reply.start(200, self._format.content_type, self._options.ping_interval)
+
+    def progress(self, progress: PromptProgress) -> None:
+        if self._options.return_progress:
+            self._began = self._began or time.monotonic()
+            self._send(self._format.progress(progress, time.monotonic() - self._began))
 
     def begin(self, prefill: str) -> None:
         self._prefill = prefill
@@ -171,9 +202,7 @@ class StreamedResponse:
         self._tokens.append(step.token)
         self._unsent.append(step.token)
         chunks: list[Delta | None] = [None] if self._format.rules.role_first and not self._started else []
-        if not self._started:
-            self._started = True
-            self._reply.start(200, self._format.content_type)
+        self._started = True
         entry = self._entry(step)
         chunks += self._content_chunks(step, deltas, entry)
         for i, delta in enumerate(chunks):

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 from bankml.api.formats.chat import CompletionObject
-from bankml.api.formats.counts import timings, usage
+from bankml.api.formats.counts import prompt_progress, timings, usage
 from bankml.api.formats.response import Answer, Chunk, Json, Receipt, ResponseContext, StreamRules
+from bankml.engine.completion import PromptProgress
 from bankml.http.exchange import EVENT_STREAM
 from bankml.http.json_out import DONE
 from bankml.receipt.check import RECEIPT_KEY
@@ -21,10 +22,18 @@ class TextCompletionFormat:
 
     def __init__(self, context: ResponseContext) -> None:
         self._object = CompletionObject(context.model)
+        self._timings = context.request.response.timings_per_token
+        self._sent = 0  # characters
 
     def chunk(self, chunk: Chunk) -> Json:
         text = "" if chunk.delta is None else chunk.delta.text
-        return self._object.with_choices([_choice(text, chunk.logprobs, None)], KIND)
+        at, self._sent = self._sent, self._sent + len(text)
+        value = self._object.with_choices([_choice(text, chunk.logprobs, None, at)], KIND)
+        return value | {"timings": timings(chunk.stats)} if self._timings else value
+
+    def progress(self, progress: PromptProgress, seconds: float) -> Json:
+        value = self._object.with_choices([_choice("", [], None, self._sent)], KIND)
+        return value | {"prompt_progress": prompt_progress(progress, seconds)}
 
     def final(self, answer: Answer, receipt: Receipt) -> Sequence[Json]:
         return (self._with_counts(_choice("", [], answer.finish), answer, receipt),)
@@ -37,6 +46,23 @@ class TextCompletionFormat:
         return value | {"usage": usage(answer.stats), "timings": timings(answer.stats), RECEIPT_KEY: receipt()}
 
 
-def _choice(text: str, logprobs: list[Json], finish: str | None) -> Json:
-    entries = {"content": logprobs} if logprobs else None
-    return {"text": text, "index": 0, "logprobs": entries, "finish_reason": finish}
+def _choice(text: str, logprobs: list[Json], finish: str | None, at: int = 0) -> Json:
+    return {"text": text, "index": 0, "logprobs": _logprobs(logprobs, at), "finish_reason": finish}
+
+
+def _logprobs(entries: list[Json], at: int) -> Json | None:
+    """OpenAI's arrays, one element a token, beside llama-server's entries. `at` is the offset of the first token in the
+    text, in characters."""
+    if not entries:
+        return None
+    value, tops = ("logprob", "top_logprobs") if "logprob" in entries[0] else ("prob", "top_probs")
+    offsets = [at]
+    for entry in entries[:-1]:
+        offsets.append(offsets[-1] + len(entry["token"]))
+    return {
+        "tokens": [entry["token"] for entry in entries],
+        "token_logprobs": [entry[value] for entry in entries],
+        "top_logprobs": [{one["token"]: one[value] for one in entry[tops]} or None for entry in entries],
+        "text_offset": offsets,
+        "content": entries,
+    }

@@ -11,7 +11,6 @@ from bankml.api.ollama.chat_request import read_chat
 from bankml.api.ollama.durations import FOREVER
 from bankml.api.ollama.generate_request import read_generate
 from bankml.api.ollama.request import OllamaRequest
-from bankml.errors import RequestError
 from bankml.http.exchange import Reply, Request, RequestOutcome
 from bankml.http.json_out import json_bytes
 from bankml.library.layer import context_of, with_layer
@@ -37,7 +36,10 @@ def _answer(
 ) -> RequestOutcome:
     reference = library.resolve(asked.model)
     seconds = keep_alive if asked.keep_alive is None else asked.keep_alive
-    n_ctx = _n_ctx(asked.num_ctx, reference, library.n_ctx)
+    longest = library.n_ctx
+    n_ctx = context_of(reference.name, reference.layer, longest) if asked.num_ctx is None else asked.num_ctx
+    served = longest if n_ctx > longest else None  # fewer than the request asked for: the response says so
+    n_ctx = min(n_ctx, longest)
     keep = FOR_GOOD if seconds == FOREVER else seconds
     if asked.generation is None:
         form = OllamaFormat(asked.model, text_field, http.arrived)
@@ -47,7 +49,7 @@ def _answer(
 
     def format_of(context: ResponseContext) -> OllamaFormat:
         left_out = context.generation.left_out
-        return OllamaFormat(asked.model, text_field, http.arrived, context.loading, left_out)
+        return OllamaFormat(asked.model, text_field, http.arrived, context.loading, left_out, served)
 
     call = Call(
         body=http.body,
@@ -60,15 +62,6 @@ def _answer(
         logprob_shape=entry_with(asked.logprobs or 0),
     )
     return answer(library, call, reply)
-
-
-def _n_ctx(asked: int | None, reference: Reference, longest: int) -> int:
-    """The context in tokens: what the request says, else its model's layer, else all there is."""
-    if asked is None:
-        return context_of(reference.name, reference.layer, longest)
-    if asked > longest:
-        raise RequestError(f"Field 'options.num_ctx': this server's context is {longest} (--ctx), but got {asked}")
-    return asked
 
 
 def _load(

@@ -7,7 +7,7 @@ from bankml.api.ollama.request import model_name
 from bankml.api.reading import fields
 from bankml.api.reading.generation import Unsupported, refuse_unsupported
 from bankml.api.reading.json_body import read_object
-from bankml.errors import RequestError
+from bankml.errors import NotFound, NotSupported, RequestError
 from bankml.http.exchange import NDJSON, Reply, Request, RequestOutcome
 from bankml.http.json_out import json_bytes, ndjson_line
 from bankml.library.derived import copy as copy_model
@@ -15,6 +15,7 @@ from bankml.library.derived import create as create_model
 from bankml.library.derived import delete as delete_model
 from bankml.library.modelfile import Modelfile, from_fields, read_modelfile
 from bankml.library.registry import Registry
+from bankml.library.residency import Library
 
 NO_UPLOADS = "files are not taken in over HTTP: pin one with `bankml pin`, and name it in 'from'"
 NO_CONVERSION = "weights are converted by `bankml convert`, which records what they were made of"
@@ -44,7 +45,7 @@ def create(registry: Registry, request: Request, reply: Reply) -> RequestOutcome
     streamed = fields.boolean(body, "stream", True)
     made = create_model(registry, name, wanted)
     statuses = (f"using base {made.base.file} sha256:{made.base.sha256}", f"writing layer sha256:{made.digest}")
-    _tell(reply, [*statuses, "writing manifest", "success"], streamed)
+    _report(reply, [*statuses, "writing manifest", "success"], streamed)
     return RequestOutcome(200)
 
 
@@ -58,6 +59,21 @@ def copy(registry: Registry, request: Request, reply: Reply) -> RequestOutcome:
 def delete(registry: Registry, request: Request, reply: Reply) -> RequestOutcome:
     delete_model(registry, model_name(read_object(request.body), "name"))
     return _success(reply)
+
+
+def pull(library: Library, request: Request, reply: Reply) -> RequestOutcome:
+    """Succeeds for a model that is there, as Ollama's pull of one does. Raises NotSupported for any other."""
+    body = read_object(request.body)
+    name = model_name(body, "name")
+    streamed = fields.boolean(body, "stream", True)
+    try:
+        library.resolve(name)
+    except NotFound as error:
+        raise NotSupported(
+            f"{error.message}, and models are not downloaded: pin a file you have with `bankml pin`"
+        ) from None
+    _report(reply, ["pulling manifest", "success"], streamed)
+    return RequestOutcome(200, note="already here")
 
 
 def _modelfile(body: Mapping[str, Any]) -> Modelfile:
@@ -75,7 +91,7 @@ def _required(body: Mapping[str, Any], name: str) -> str:
     return given
 
 
-def _tell(reply: Reply, statuses: list[str], streamed: bool) -> None:
+def _report(reply: Reply, statuses: list[str], streamed: bool) -> None:
     """The steps as lines of JSON, or the last of them alone."""
     if not streamed:
         reply.whole(200, json_bytes({"status": statuses[-1]}))

@@ -17,11 +17,15 @@ from bankml.gate.guard import guard, require_model
 from bankml.gguf.header import Header
 from bankml.library.facts import FileFacts, facts_of, missing, written_at
 from bankml.library.modelfile import Modelfile, can_be_spelled, write_modelfile
+from bankml.library.names import LATEST
 from bankml.library.reference import ModelLayer, PinnedFile, Reference
 from bankml.library.residency import Library
 from bankml.library.supported import TEMPLATE_KEY
 
 Json = dict[str, Any]
+
+OLLAMA_VERSION = "0.12.6"
+"""The version of Ollama that this API follows."""
 
 LONG_ARRAY = 5
 """Arrays of the header longer than this are shown empty unless everything is asked for, as in Ollama."""
@@ -55,7 +59,8 @@ def _as_it_is(library: Library, asked: Reference, source: PinnedFile) -> Referen
 
 
 def version() -> Json:
-    return {"version": __version__}
+    """The version of Ollama whose API this is, which clients compare with the least that they work with."""
+    return {"version": OLLAMA_VERSION, "bankml": __version__}
 
 
 def show(library: Library, data: bytes) -> Json:
@@ -69,14 +74,14 @@ def show(library: Library, data: bytes) -> Json:
     template = source_text if isinstance(source_text, str) else ""
     facts = facts_of(header)
     shown: Json = {
-        "license": "\n".join(layer.license),
+        "license": "\n".join(layer.license) or _license(header),
         "modelfile": _modelfile(reference, layer, template),
         "parameters": _parameters(layer),
         "template": template,
         "system": layer.system or "",
         "details": _details(facts, reference),
         "messages": [dict(message) for message in layer.messages],
-        "model_info": _model_info(header, facts, verbose),
+        "model_info": _model_info(header, facts, verbose, _served_context(library, reference, header)),
         "capabilities": ["completion"],
         "modified_at": _modified_at(reference),
         "bankml": _bankml(reference.source, facts),
@@ -89,8 +94,8 @@ def show(library: Library, data: bytes) -> Json:
 def _listed(library: Library, reference: Reference) -> Json:
     facts = library.facts(reference.source)
     return {
-        "name": reference.name,
-        "model": reference.name,
+        "name": reference.name + LATEST,
+        "model": reference.name + LATEST,
         "modified_at": _modified_at(reference),
         "size": _size(reference.source),
         "digest": reference.source.sha256 if reference.derived is None else reference.derived.digest,
@@ -176,12 +181,31 @@ def _modelfile(reference: Reference, layer: ModelLayer, template: str) -> str:
     return f"# To make a model of this one, write in place of the FROM line:\n# FROM {reference.name}\n\n{written}"
 
 
-def _model_info(header: Header, facts: FileFacts, verbose: bool) -> Json:
+def _model_info(header: Header, facts: FileFacts, verbose: bool, n_ctx: int | None) -> Json:
+    """The header's keys, but as `context_length` the tokens that are served, which clients ask for as num_ctx."""
     info: Json = {"general.parameter_count": facts.parameters}
     for key, value in header.metadata.items():
         if key != TEMPLATE_KEY:
             info[key] = _as_json(value, verbose)
+    key = f"{facts.family}.context_length"
+    if n_ctx is not None and key in info:
+        info["bankml.trained_context_length"], info[key] = info[key], n_ctx
     return info
+
+
+def _served_context(library: Library, reference: Reference, header: Header) -> int | None:
+    """The tokens of context that the model has here, None where its header names none."""
+    architecture = header.metadata.get("general.architecture")
+    trained = header.metadata.get(f"{architecture}.context_length") if isinstance(architecture, str) else None
+    if not isinstance(trained, int):
+        return None
+    layer = reference.layer
+    return min(library.n_ctx, trained, trained if layer is None or layer.num_ctx is None else layer.num_ctx)
+
+
+def _license(header: Header) -> str:
+    value = header.metadata.get("general.license")
+    return value if isinstance(value, str) else ""
 
 
 def _as_json(value: Any, verbose: bool) -> Any:

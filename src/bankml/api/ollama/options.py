@@ -6,27 +6,17 @@ from typing import Any
 
 from bankml.api.reading.fields import kind_of, parameter, refuse, shown
 from bankml.api.reading.generation import read_stop
-from bankml.library.parameters import PARAMETERS
+from bankml.library.parameters import IGNORED, PARAMETERS, as_sampling
 from bankml.library.request import UNLIMITED
-from bankml.sampling.overrides import RANGES_BY_NAME, NumberRange, SamplingOverrides
+from bankml.sampling.overrides import NumberRange, SamplingOverrides
 
-IGNORED = frozenset(
-    {
-        "num_thread",
-        "num_gpu",
-        "main_gpu",
-        "num_batch",
-        "use_mmap",
-        "use_mlock",
-        "low_vram",
-        "numa",
-        "f16_kv",
-        "vocab_only",
-        "logits_all",
-        "num_keep",
-    }
-)
-"""Options about how Ollama's runner works, not about the answer."""
+NEUTRAL: Mapping[str, tuple[object, ...]] = {
+    "tfs_z": (1,),
+    "penalize_newline": (True,),
+    "embedding_only": (False,),
+    "draft_num_predict": (0,),
+}
+"""Options that Ollama had once, or that nothing here does: the values that change nothing; any other is refused."""
 
 NAMES = (*PARAMETERS, "stop")
 """Every supported option: those a derived model can have too."""
@@ -47,23 +37,25 @@ def read_options(given: Mapping[str, Any]) -> Options:
 
     Raises RequestError naming the option: one that is not supported, or a value that is not accepted.
     """
-    sampling: dict[str, Any] = {}
+    sampling: dict[str, int | float] = {}
     limits: dict[str, int] = {}
     stop: tuple[str, ...] | None = None
     for name, value in given.items():
-        if name not in NAMES and name not in IGNORED:
-            raise refuse(f"options.{name[:80]}", f"there is no such option here; there are {', '.join(NAMES)}")
+        if name not in NAMES and name not in IGNORED and name not in NEUTRAL:
+            raise refuse(f"options.{name[:80]}", f"unsupported option (supported: {', '.join(NAMES)})")
         if value is None or name in IGNORED:
+            continue
+        if name in NEUTRAL:
+            _require_neutral(name, value)
             continue
         if name == "stop":
             stop = _stop(value)
         elif name in ("num_predict", "num_ctx"):
             limits[name] = int(_number(name, value))
         else:
-            target = PARAMETERS[name].field or name
-            sampling[target] = RANGES_BY_NAME[target].clamped(_number(name, value))
+            sampling[name] = _number(name, value)
     max_tokens = max(limits["num_predict"], UNLIMITED) if "num_predict" in limits else None
-    return Options(SamplingOverrides(**sampling), max_tokens, stop, limits.get("num_ctx"))
+    return Options(as_sampling(sampling), max_tokens, stop, limits.get("num_ctx"))
 
 
 def _number(name: str, value: Any) -> int | float:
@@ -75,6 +67,12 @@ def _number(name: str, value: Any) -> int | float:
     if number < known.least:
         raise refuse(path, f"expected a number above 0, but got {shown(value)}")
     return number
+
+
+def _require_neutral(name: str, value: Any) -> None:
+    if isinstance(value, bool) != isinstance(NEUTRAL[name][0], bool) or value not in NEUTRAL[name]:
+        accepted = " or ".join(shown(one) for one in NEUTRAL[name])
+        raise refuse(f"options.{name}", f"unsupported option: only {accepted} is accepted, but got {shown(value)}")
 
 
 def _stop(value: Any) -> tuple[str, ...]:

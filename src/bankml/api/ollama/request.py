@@ -19,7 +19,7 @@ from bankml.grammar.matcher import Grammar
 from bankml.library.request import GenerationRequest, RawPrompt, ResponseOptions
 from bankml.text.messages import Conversation
 
-TOOLS_UNSUPPORTED = "tools are not supported: bankML does not call tools"
+TOOLS_UNSUPPORTED = "tools are not supported"
 
 UNSUPPORTED: Unsupported = {
     "images": (([],), "images are not read: only text is supported"),

@@ -20,7 +20,6 @@ RUNNING = b"bankML is running\nIts page: /bankml/ui\n"
 REFUSED = {
     "/api/embed": "embeddings are not computed here: bankML answers chats and completions",
     "/api/embeddings": "embeddings are not computed here: bankML answers chats and completions",
-    "/api/pull": "nothing is downloaded: pin a file you have with `bankml pin`, and it can be asked for by name",
     "/api/push": "nothing is uploaded: models stay on this machine",
 }
 """What Ollama answers to a POST and bankML does not, and why."""
@@ -56,6 +55,7 @@ class Ollama:
             "/api/tags": {"GET": _telling(models.tags)},
             "/api/ps": {"GET": _telling(models.ps)},
             "/api/show": {"POST": _show},
+            "/api/pull": {"POST": making.pull},
             "/api/chat": {"POST": self._chat},
             "/api/generate": {"POST": self._generate},
             "/api/create": {"POST": lambda library, request, reply: making.create(self.registry, request, reply)},

@@ -1,18 +1,27 @@
 """`json_schema`, `grammar` and `response_format` of a request, as llama-server reads them."""
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
-from bankml.api.reading.fields import shown
+from bankml.api.reading.fields import refuse, shown
 from bankml.errors import RequestError
 from bankml.grammar.constraint import ANY_OBJECT, ConstraintSpec, schema_grammar
+from bankml.grammar.json_schema.rules import literal
 
 Body = Mapping[str, Any]
+
+WRAPPER_FIELDS = {"name", "description", "strict", "schema"}
+"""The fields of OpenAI's `response_format.json_schema`."""
+
+GUIDED = ("guided_json", "guided_choice", "guided_regex", "guided_grammar")
+"""vLLM's constraint fields; `structured_outputs` holds the same without the prefix."""
 
 
 def read_chat_constraint(body: Body) -> ConstraintSpec:
     """The constraint of a chat request's body. Raises RequestError, in llama-server's words where it has some."""
-    schema = _schema(body)
+    schema, body = _schema(body), _with_guided(body)
+    schema = body.get("json_schema") if schema is None else schema
     spec = _spec(schema, body)
     if schema is not None and schema is body.get("json_schema") and not isinstance(schema, dict):
         schema_grammar(schema)  # which refuses it, in the words that llama-server has for this field
@@ -21,6 +30,7 @@ def read_chat_constraint(body: Body) -> ConstraintSpec:
 
 def read_completion_constraint(body: Body) -> ConstraintSpec:
     """The constraint of a completion request's body, which has no `response_format`. Raises RequestError."""
+    body = _with_guided(body)
     return _spec(body.get("json_schema"), body)
 
 
@@ -53,11 +63,61 @@ def _schema(body: Body) -> object:
     if kind == "json_object" and ("schema" in wanted or schema in (None, {}, [])):
         schema = _inner(wanted, "schema")
     elif kind == "json_schema":
-        wrapper = _inner(wanted, "json_schema")
-        if not isinstance(wrapper, dict):
-            raise RequestError("Field 'response_format.json_schema': expected an object with the schema in 'schema'")
-        schema = _inner(wrapper, "schema")
+        schema = _wrapped(wanted)
     return ANY_OBJECT if schema == {} else schema
+
+
+def _with_guided(body: Body) -> Body:
+    """`body` with vLLM's constraint, if it has one, as a schema or a grammar. Raises RequestError for two of them."""
+    given = {name: body[name] for name in GUIDED if body.get(name) is not None}
+    structured = body.get("structured_outputs")
+    if structured is not None:
+        if not isinstance(structured, dict):
+            raise refuse("structured_outputs", f"expected an object, but got {shown(structured)}")
+        for name, value in structured.items():
+            if f"guided_{name}" in GUIDED and value is not None:
+                given[f"guided_{name}"] = value
+            elif value not in (None, False):
+                known = ", ".join(one.removeprefix("guided_") for one in GUIDED)
+                raise refuse(f"structured_outputs.{name[:80]}", f"unsupported constraint (supported: {known})")
+    if not given:
+        return body
+    other = next((name for name in ("grammar", "json_schema") if body.get(name)), None)
+    if len(given) > 1 or other:
+        names = " and ".join([*given, *([other] if other else [])])
+        raise RequestError(f"Cannot use {names} together: an answer has one constraint")
+    ((name, value),) = given.items()
+    return {**body, **_guided(name, value)}
+
+
+def _guided(name: str, value: Any) -> dict[str, Any]:
+    if name == "guided_json":
+        try:
+            return {"json_schema": json.loads(value) if isinstance(value, str) else value}
+        except (ValueError, RecursionError):
+            raise refuse(name, "expected a JSON schema, but got text that is not JSON") from None
+    if name == "guided_grammar":
+        if not isinstance(value, str):
+            raise refuse(name, f"expected a grammar in GBNF, but got {shown(value)}")
+        return {"grammar": value}
+    if name == "guided_choice":
+        if not isinstance(value, list) or not value or not all(isinstance(one, str) and one for one in value):
+            raise refuse(name, f"expected an array of strings that are not empty, but got {shown(value)}")
+        return {"grammar": "root ::= " + " | ".join(literal(one) for one in value)}
+    raise refuse(name, "regular expressions are not supported as a constraint: send a grammar in GBNF ('grammar')")
+
+
+def _wrapped(wanted: Body) -> object:
+    """The schema of a response_format of type json_schema: OpenAI's `json_schema.schema`, or as clients also send it,
+    `schema` beside the type, or the schema itself as `json_schema`."""
+    wrapper = _inner(wanted, "json_schema")
+    if not isinstance(wrapper, dict):
+        raise RequestError("Field 'response_format.json_schema': expected an object with the schema in 'schema'")
+    if not wrapper and wanted.get("schema") is not None:
+        return wanted["schema"]
+    if "schema" not in wrapper and not wrapper.keys() <= WRAPPER_FIELDS:
+        return wrapper
+    return _inner(wrapper, "schema")
 
 
 def _inner(holder: Body, key: str) -> object:

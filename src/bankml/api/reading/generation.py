@@ -5,6 +5,7 @@ refused by name: see UNSUPPORTED.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from bankml.api.reading import fields
@@ -34,13 +35,18 @@ UNSUPPORTED: Unsupported = {
     "n_indent": ((0,), "indentation limits are not supported"),
     "t_max_predict_ms": ((-1, 0), "time limits are not supported"),
     "n_cache_reuse": ((0,), "reuse of shifted chunks of the cache is not supported"),
-    "response_fields": (([],), "choosing the fields of the answer is not supported"),
+    "response_fields": (([],), "it is for /completion"),
+    "id_slot": ((-1, 0), "there is one slot, 0"),
     "audio": ((), "audio is not supported"),
+    "best_of": ((1,), "one answer is computed"),
+    "prediction": ((), "predicted outputs are not supported"),
+    "web_search_options": ((), "web search is not supported"),
+    "service_tier": (("auto", "default", "flex", "priority"), "there is one service tier"),
     "modalities": ((["text"],), "only text is supported"),
 }
 
 COMPLETION_UNSUPPORTED: Unsupported = {
-    **UNSUPPORTED,
+    **{name: rule for name, rule in UNSUPPORTED.items() if name not in ("response_fields", "best_of")},
     "response_format": (
         ({"type": "text"},),
         'it is for /v1/chat/completions; here, "json_schema" is the schema itself',
@@ -50,7 +56,6 @@ COMPLETION_UNSUPPORTED: Unsupported = {
     "preserved_tokens": (([],), "control tokens have no text in an answer"),
     "generation_prompt": (("",), "a grammar begins with the first token that is drawn"),
     "reasoning_budget_start_tag": (("",), "limits of a thought's length are not supported"),
-    "id_slot": ((-1, 0), "there is one slot, 0"),
 }
 
 TEXT_COMPLETION_UNSUPPORTED: Unsupported = {
@@ -68,7 +73,7 @@ FLAGS = (
     "echo",
     "reasoning_control",
 )
-COUNTS = {"sse_ping_interval": -1, "n_keep": -1, "n_discard": 0, "reasoning_budget_tokens": -1}
+COUNTS = {"n_keep": -1, "n_discard": 0, "reasoning_budget_tokens": -1}
 """Known fields that no answer depends on here: booleans, and whole numbers with the least of each. A value of another
 type is an error all the same, as in llama-server."""
 
@@ -116,6 +121,10 @@ def read_text_completion(data: bytes) -> GenerationRequest:
     body = read_object(data)
     request = completion_request(body)
     refuse_unsupported(body, TEXT_COMPLETION_UNSUPPORTED)
+    if body.get("n_probs") is None and body.get("logprobs") == 0 and body.get("logprobs") is not False:
+        # OpenAI's: each token's own probability, and no alternative
+        one = replace(request.sampling, n_probs=1)
+        request = replace(request, sampling=one, response=replace(request.response, alternatives=0))
     return request
 
 
@@ -127,9 +136,11 @@ def completion_request(body: Body) -> GenerationRequest:
     fields.string(body, "grammar")
     if "prompt" not in body:
         raise RequestError("'prompt' is required")
+    limits = _limits(body)
+    limits["response"] = replace(limits["response"], fields=_response_fields(body))
     return GenerationRequest(
         prompt=read_prompt(body["prompt"]),
-        **_limits(body),
+        **limits,
         sampling=read_sampling(body, chat=False),
         constraint=read_completion_constraint(body),
     )
@@ -148,8 +159,41 @@ def _limits(body: Body) -> dict[str, Any]:
             stream=fields.boolean(body, "stream", False),
             include_usage=_include_usage(body),
             return_tokens=fields.boolean(body, "return_tokens", False),
+            timings_per_token=fields.boolean(body, "timings_per_token", False),
+            verbose=fields.boolean(body, "verbose", False),
+            alternatives=0 if _no_alternatives(body) else None,
+            ping_interval=_ping_interval(body),
+            return_progress=fields.boolean(body, "return_progress", False),
         ),
     }
+
+
+def _response_fields(body: Body) -> tuple[str, ...]:
+    """llama-server's choice of the fields of a `/completion`."""
+    given = body.get("response_fields")
+    if given is None:
+        return ()
+    if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
+        raise fields.refuse("response_fields", f"expected an array of strings, but got {fields.shown(given)}")
+    return tuple(given)
+
+
+PING_INTERVAL = 30
+"""Seconds, llama-server's default."""
+
+
+def _ping_interval(body: Body) -> float | None:
+    """`sse_ping_interval` in seconds; -1 sends no pings."""
+    seconds = fields.integer(body, ("sse_ping_interval",), PING_INTERVAL, -1, fields.INT32_MAX)
+    return None if seconds <= 0 else float(seconds)
+
+
+def _no_alternatives(body: Body) -> bool:
+    """OpenAI's `top_logprobs: 0`, and `logprobs: 0` of its older API: each token's own probability, and no other."""
+    top, logprobs = body.get("top_logprobs"), body.get("logprobs")
+    if logprobs is True:
+        return isinstance(top, (int, float)) and not isinstance(top, bool) and int(top) == 0
+    return False
 
 
 def _include_usage(body: Body) -> bool:
@@ -176,8 +220,6 @@ def check_ignored(body: Body) -> None:
 
 def read_stop(stop: object, path: str = "stop") -> tuple[str, ...]:
     """`stop`: a string or an array of strings, none of them empty. Raises RequestError."""
-    if isinstance(stop, (int, float)) and not isinstance(stop, bool):
-        return ()
     if isinstance(stop, str):
         if not stop:
             raise fields.refuse(path, "expected a string that is not empty")

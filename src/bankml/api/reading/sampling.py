@@ -63,7 +63,7 @@ def _chat_n_probs(body: Mapping[str, Any]) -> int | None:
     """What OpenAI's `logprobs: true` with `top_logprobs` asks for; None when `logprobs` is not true."""
     if body.get("logprobs") is True:
         count = _number(body, "top_logprobs", _PROBS)
-        return DEFAULT_TOP_LOGPROBS if count is None else int(count)
+        return DEFAULT_TOP_LOGPROBS if count is None else max(1, int(count))
     if body.get("top_logprobs") is not None:
         raise RequestError("top_logprobs requires logprobs to be set to true")
     return None
