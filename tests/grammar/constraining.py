@@ -1,10 +1,11 @@
 """A chat request's constraint behind a template, as the API makes it of the request's body."""
 
+from bankml.grammar.content import ContentStream
+
 from bankml.api.generation import refuse_thoughts
 from bankml.api.reading.constraints import check_response_format, read_chat_constraint
 from bankml.api.reading.messages import read_conversation
 from bankml.grammar.constraint import chat_constraint
-from bankml.grammar.content import ContentStream
 
 
 def constrain(body, template):

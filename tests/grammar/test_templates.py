@@ -4,11 +4,11 @@ import json
 from pathlib import Path
 
 import pytest
+from bankml.grammar.content import ContentStream
+from bankml.grammar.template_grammar import answer_shape
 
 from bankml.api.reading.constraints import read_chat_constraint
 from bankml.errors import RequestError
-from bankml.grammar.content import ContentStream
-from bankml.grammar.template_grammar import answer_shape
 from bankml.text.reasoning import ReasoningMarks
 from bankml.text.template import ChatTemplate
 from tests.grammar.answer_cases import CONTINUED, MESSAGES, SCHEMAS, TEMPLATES

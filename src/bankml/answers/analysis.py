@@ -8,7 +8,7 @@ from bankml.answers import tool_format
 from bankml.answers.tool_format import MARKER, SPACE, ToolFormat
 from bankml.text.capabilities import Capabilities
 from bankml.text.markers import WHITE_SPACE, trim
-from bankml.text.reasoning import ReasoningMarks, Render, compared_marks, corrected_marks
+from bankml.text.reasoning import ReasoningMarks, Render, compared_marks, corrected_marks, is_old_thinking
 
 ANSWER = tool_format.ANSWER
 THOUGHT = tool_format.THOUGHT
@@ -83,9 +83,8 @@ def _preserved(reasoning: ReasoningMarks, content: ContentMarks, tools: ToolForm
 def _corrected(source: str, found: TemplateAnalysis) -> TemplateAnalysis:
     """What the reference knows better than its comparisons, by texts in the source."""
     reasoning = corrected_marks(source, found.reasoning)
-    if "content.split('</think>')" in source and "reasoning_content" not in source:
-        if "<SPECIAL_12>" not in source and not found.reasoning.thinks:
-            found = _with_preserved(found, "<think>", "</think>")
+    if is_old_thinking(source) and not found.reasoning.thinks:
+        found = _with_preserved(found, "<think>", "</think>")
     if "Write your thoughts between <think></think> and write your response between <response></response>" in source:
         found = _with_preserved(found, "<think>", "</think>", "<response>", "</response>")
         found = replace(found, content=ContentMarks())  # wrapped only behind a thought: read as plain
@@ -122,7 +121,7 @@ def _tool_corrections(source: str, found: TemplateAnalysis) -> TemplateAnalysis:
             call_end="</function>",
             close="",
         )
-        preserved = ("<|eot_id|>", "<|eom_id|>", "<function=", ">", "</function>")
+        preserved: tuple[str, ...] = ("<|eot_id|>", "<|eom_id|>", "<function=", ">", "</function>")
         found = replace(found, content=ContentMarks(found.content.start), tools=tools, preserved=preserved)
     distill = "{{'<｜Assistant｜><｜tool▁calls▁begin｜><｜tool▁call▁begin｜>' + tool['type'] + '<｜tool▁sep｜>'"
     if distill in source:

@@ -7,6 +7,8 @@ from bankml.answers.native import native_format
 from bankml.answers.request import FormatRequest
 from bankml.errors import RequestError
 from bankml.grammar.json_schema import SchemaConversionError, SchemaError
+from bankml.text.messages import Conversation
+from bankml.text.template import ChatTemplate
 
 FAILED = "Unable to generate parser for this template. Automatic parser generation failed: "
 """What b11192 puts before the reason, whatever the reason is."""
@@ -26,4 +28,19 @@ def describe(request: FormatRequest) -> AnswerFormat:
 def analysis_of(request: FormatRequest) -> TemplateAnalysis:
     """The analysis of the request's template, made at the first use."""
     template = request.template
-    return template.remembered("answers", lambda: analyse(template.source, template.probe, template.capabilities))
+    found = template.remembered("answers", lambda: analyse(template.source, template.probe, template.capabilities))
+    assert isinstance(found, TemplateAnalysis)
+    return found
+
+
+def template_thinks(template: ChatTemplate) -> bool:
+    """The template is one of a model that reasons; found at the first use."""
+
+    def find() -> bool:
+        conversation = Conversation([{"role": "user", "content": "test"}], enable_thinking=True)
+        try:
+            return describe(FormatRequest(template, conversation)).thinks
+        except RequestError:
+            return False
+
+    return bool(template.remembered("thinks", find))

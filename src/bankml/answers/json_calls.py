@@ -1,5 +1,7 @@
 """Tool calls that are JSON objects: the name a value, a key, or in an object within."""
 
+from collections.abc import Callable
+
 from bankml.answers.peg.builder import Part
 from bankml.answers.peg.values import json_number, json_value
 from bankml.answers.request import FormatRequest, Function
@@ -39,7 +41,7 @@ def json_calls(
     return section if (request.requires_call if forced is None else forced) else p.let(p.optional(section))
 
 
-def _choice(p: AnswerBuilder, request: FormatRequest, body) -> Part:  # type: ignore[no-untyped-def]
+def _choice(p: AnswerBuilder, request: FormatRequest, body: Callable[[Function], Part]) -> Part:
     choice = p.let(p.choice())
     for function in request.functions:
         made = body(function)
@@ -76,10 +78,7 @@ def _name_is_key(p: AnswerBuilder, function: Function, arguments: str, key: str,
             one = made(p, path)
             fields.append(p.let(p.optional(one + p.space() + p.optional(p.literal(",") + p.space()))))
     value = p.let(p.empty())
-    if arguments:
-        value = p.let(_colon(p, key) + _arguments(p, function))
-    else:
-        value = p.let(_arguments(p, function))
+    value = p.let(_colon(p, key) + _arguments(p, function) if arguments else _arguments(p, function))
     fields.append(value)
     inner = p.let(p.empty())
     if not arguments and len(fields) == 1:
@@ -91,7 +90,6 @@ def _name_is_key(p: AnswerBuilder, function: Function, arguments: str, key: str,
             if i < len(fields) - 1:
                 inner = p.let(inner + p.space())
         inner = p.let(inner + p.space() + p.literal("}"))
-    named = p.literal('"') + p.tool_name(p.literal(function.name)) + p.literal('"')
     head = p.tool_open(p.literal("{")) + p.space()
     # One expression in the reference: the order of its parts decides their numbers.
     whole = (
@@ -106,7 +104,6 @@ def _name_is_key(p: AnswerBuilder, function: Function, arguments: str, key: str,
         + p.space()
         + p.tool_close(p.literal("}"))
     )
-    del named
     return p.let(p.tool(whole))
 
 

@@ -30,7 +30,7 @@ def native_format(request: FormatRequest, analysis: TemplateAnalysis) -> AnswerF
     trigger = analysis.tools.trigger
     constrained = request.has_schema or (has_tools and (request.requires_call or (auto and bool(trigger))))
     lazy = constrained and not request.has_schema and auto
-    triggers = (Trigger("word", trigger),) if lazy else ()
+    triggers: tuple[Trigger, ...] = (Trigger("word", trigger),) if lazy else ()
     if lazy and analysis.openai_wrapper:
         triggers += (Trigger("word", OPENAI_WRAPPER),)
     marks = analysis.reasoning
@@ -230,7 +230,8 @@ def _arguments(p: AnswerBuilder, analysis: TemplateAnalysis, function: Function,
     """The arguments of a function: the required ones in their order, then the others in any. Whether some are
     required."""
     tools = analysis.tools
-    required, optional = [], []
+    required: list[Part] = []
+    optional: list[Part] = []
     for one in function.properties:
         rule = f"tool-{function.name}-arg-{one.name}"
         document = function.of(one)
@@ -246,7 +247,7 @@ def _arguments(p: AnswerBuilder, analysis: TemplateAnalysis, function: Function,
 
         made = p.let(p.argument(p.argument_open(named) + tools.value_prefix + value()))
         (required if one.required else optional).append(p.let(p.rule(rule, made)))
-    return optional_behind(p, required, optional, lambda: p.space()), bool(required)
+    return optional_behind(p, required, optional, p.space), bool(required)
 
 
 def optional_behind(p: AnswerBuilder, required: list[Part], optional: list[Part], space: Callable[[], Part]) -> Part:

@@ -35,31 +35,34 @@ class FormattedAnswer:
     What b11192 finds by parsing the whole text after every token, and comparing the message with the one before.
     """
 
-    def __init__(self, form: AnswerFormat, new_id: Callable[[], str], *, echo: bool = False) -> None:
-        """`echo`: the beginning of a continued answer is part of the deltas."""
+    def __init__(
+        self, form: AnswerFormat, new_id: Callable[[], str], *, echo: bool = False, streamed: bool = True
+    ) -> None:
+        """`echo`: the beginning of a continued answer is part of the deltas. An answer of which nothing was parsed has
+        all of its text for content, unless it is `streamed`."""
         self._form = form
         self._new_id = new_id
         self._machine = _machine(form)
-        self._silent = form.continues and not echo
         self._unparsed = form.opening
+        self._streamed = streamed
         self._reasoning = self._content = self._arguments = 0
         self._ids: list[str] = []
         self._calls_sent = 0
+        if form.continues and not echo:
+            self._deltas(last=False)
 
     @property
     def has_calls(self) -> bool:
         return bool(self._calls_sent)
 
-    def begin(self, prefill: str) -> str:
-        """Always "": the beginning of a continued answer comes with the first deltas, or not at all."""
-        if self._silent:
-            self._deltas(False)
-        return ""
-
     def push(self, text: str, last: bool) -> Sequence[Delta]:
         """Raises AnswerMismatch for a whole answer that does not match the format, or that took back a call."""
         self._unparsed += text
-        return self._deltas(last)
+        deltas = self._deltas(last)
+        empty = last and not (self._streamed or self._reasoning or self._content or self._calls_sent)
+        if empty and (all_text := self._machine.text[len(self._form.opening) :]):
+            return (Content(all_text),)
+        return deltas
 
     def _deltas(self, last: bool) -> Sequence[Delta]:
         machine = self._machine
@@ -94,8 +97,7 @@ class FormattedAnswer:
             return rope
         one: Rope | None = rope
         while one is not None:
-            begin, end = one.piece  # type: ignore[misc]
-            if NOT_BLANK.search(self._machine.text, begin, end):  # type: ignore[arg-type]
+            if isinstance(one.piece, tuple) and NOT_BLANK.search(self._machine.text, *one.piece):
                 return rope
             one = one.before
         return None

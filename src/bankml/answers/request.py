@@ -1,5 +1,6 @@
 """What an answer's format is made for: a template, a conversation, and what is asked of the answer."""
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -35,8 +36,8 @@ class Function:
 
 @dataclass(frozen=True)
 class FormatRequest:
-    """`schema` is what the answer's content has to be a value of, None for nothing. `now` is in seconds since the epoch,
-    None for the present."""
+    """`schema` is what the answer's content has to be a value of, None for nothing. `now` is in seconds since the
+    epoch, None for the present."""
 
     template: ChatTemplate
     conversation: Conversation
@@ -84,8 +85,10 @@ class FormatRequest:
 
     @cached_property
     def functions(self) -> Sequence[Function]:
-        """Raises SchemaError for parameters that are no schema."""
-        return [_function(tool["function"]) for tool in self.conversation.tools]
+        """Those that the answer may call. Raises SchemaError for parameters that are no schema."""
+        called = self.conversation.called
+        tools = [tool["function"] for tool in self.conversation.tools]
+        return [_function(one) for one in tools if not called or one["name"] == called]
 
     # ---- the prompt
 
@@ -113,8 +116,20 @@ class FormatRequest:
         return asking[common_prefix_size(without, asking) :]
 
     def _render(self, messages: Sequence[Message] | None, extra: Mapping[str, Any] | None, asks: bool) -> str:
+        """Rendered once, however often it is asked for."""
         shown = self.messages if messages is None else messages
-        return self.template.shown(self.conversation, shown, asks, self.now, extra)
+        key = (id(shown), id(extra), asks)
+        if key not in self._rendered:
+            self._rendered[key] = self.template.shown(self.conversation, shown, asks, self._moment, extra)
+        return self._rendered[key]
+
+    @cached_property
+    def _rendered(self) -> dict[tuple[int, int, bool], str]:
+        return {}
+
+    @cached_property
+    def _moment(self) -> float:
+        return time.time() if self.now is None else self.now
 
     def continuation(self, opening: str, thought: str, between: str = "") -> str:
         """The beginning of a continued answer: `opening`, the thought behind `thought`, `between`, the content."""

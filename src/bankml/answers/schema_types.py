@@ -54,6 +54,6 @@ def _type_of(value: object) -> str:
     if value is None:
         return "null"
     for kind, types in (("boolean", bool), ("integer", int), ("number", float), ("string", str), ("array", list)):
-        if isinstance(value, types):  # type: ignore[arg-type]
+        if isinstance(value, types):
             return kind
     return "object"

@@ -1,7 +1,7 @@
 """The life of one response, whichever API it is for: queue, load the model, generate, write, receipt."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from bankml.api.formats.logprobs import Json, Logprobs
@@ -26,7 +26,7 @@ from bankml.library.resident import Resident
 from bankml.measure.energy import Counters, joules, read_counters
 from bankml.measure.timing import Timing
 from bankml.receipt.receipt import LayerIdentity, Provenance, Tally
-from bankml.text.answer import content_of
+from bankml.text.answer import Content, Delta, Reasoning
 
 FormatOf = Callable[[ResponseContext], ResponseFormat]
 
@@ -141,9 +141,6 @@ def _generate(prepared: PreparedGeneration, reply: Reply) -> RequestOutcome:
     energy = read_counters()
     try:
         resident.check_unchanged()
-        prefill = generation.parser.begin(generation.prefill)
-        writer.begin(prefill)
-        tally.text(prefill)
         steps = complete(
             generation.job,
             resident.engine,
@@ -156,7 +153,7 @@ def _generate(prepared: PreparedGeneration, reply: Reply) -> RequestOutcome:
             last = step
             deltas = generation.parser.push(step.text, step.finish is not None)
             tally.token()
-            tally.text(content_of(deltas))
+            hash_deltas(tally, deltas)
             if not writer.step(step, deltas):
                 break
         resident.check_unchanged()  # the receipt is about the file as it was throughout
@@ -173,6 +170,16 @@ def _generate(prepared: PreparedGeneration, reply: Reply) -> RequestOutcome:
     timing = _timing(prepared, last, finish, energy)
     timing = replace(timing, request_sha256=tally.request_sha256, response_sha256=tally.response_sha256)
     return _outcome(200, last, finish, timing)
+
+
+def hash_deltas(tally: Tally, deltas: Sequence[Delta]) -> None:
+    for delta in deltas:
+        if isinstance(delta, Content):
+            tally.text(delta.text)
+        elif isinstance(delta, Reasoning):
+            tally.reasoning(delta.text)
+        else:
+            tally.call(delta.index, delta.name, delta.arguments)
 
 
 def _timing(prepared: PreparedGeneration, last: Step, finish: str, energy: Counters | None) -> Timing:

@@ -156,12 +156,14 @@ def build_application(
     slot_dir: str | None = None,
     registry: str | None = None,
     keep_alive: float = KEEP_ALIVE,
+    reasoning: bool = False,
 ) -> "NativeApplication":
     """The application that answers with the verified file, loaded with a context of `n_ctx` tokens.
 
     `slot_dir` is the folder of slot files; None: there are none. `registry` is the folder whose models may be asked for
     by name; None: the verified file alone. `keep_alive` is how long a model stays that was asked for through Ollama's
-    API, in seconds (ollama.durations.FOREVER: for good). Raises Refused for a model that is not played, UsageError for
+    API, in seconds (ollama.durations.FOREVER: for good). `reasoning`: models that can reason do, unless a request says
+    otherwise. Raises Refused for a model that is not played, UsageError for
     a folder that is none.
     """
     from bankml.library.load import open_library
@@ -169,7 +171,12 @@ def build_application(
     slot_folder = None if slot_dir is None else SlotFolder(slot_dir)
     known = Registry(registry, PinnedFile.of(verified))
     library = open_library(
-        verified, n_ctx, threads, known, default_keep=FOR_GOOD if keep_alive == FOREVER else keep_alive
+        verified,
+        n_ctx,
+        threads,
+        known,
+        default_keep=FOR_GOOD if keep_alive == FOREVER else keep_alive,
+        reasoning=reasoning,
     )
     library.start_reaper()
     return NativeApplication(library, slot_folder, Ollama(known, keep_alive))

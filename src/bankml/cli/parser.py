@@ -299,5 +299,11 @@ def _addresses(parser: Parser) -> None:
     parser.add_argument("--listen", metavar="HOST:PORT", default=LISTEN, help=f"where to listen ({LISTEN})")
     parser.add_argument("--ctx", metavar="N", type=_whole_number, help=f"context in tokens ({DEFAULT_CONTEXT})")
     parser.add_argument(
+        "--reasoning",
+        choices=("off", "on", "auto"),
+        default="off",
+        help="whether models that can reason do, unless a request says otherwise (off)",
+    )
+    parser.add_argument(
         "--threads", metavar="N", type=_whole_number, help="threads of the forward pass (every core; --spawn: 3)"
     )

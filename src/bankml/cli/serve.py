@@ -67,6 +67,7 @@ def _serve(arguments: Namespace, file: str, fork: str, listen: Address, engine: 
             slot_dir=arguments.slot_dir,
             registry=registry,
             keep_alive=keep_alive,
+            reasoning=arguments.reasoning != "off",
         )
 
     if registry is not None:

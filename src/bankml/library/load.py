@@ -33,15 +33,17 @@ def load(
     source: PinnedFile | None = None,
     environment: Mapping[str, str] = os.environ,
     tokenizer: Tokenizer | None = None,
+    reasoning: bool = False,
 ) -> Resident:
     """Loads a model; the weights are opened last, when nothing else can be refused any more.
 
-    `n_ctx` is the context in tokens; `threads` None means the model's own choice; `source` is what was verified, if it
+    `reasoning`: it reasons where it can. `n_ctx` is the context in tokens; `threads` None means the model's own choice;
+    `source` is what was verified, if it
     was requested by name; `environment` has the BANKML_ variables; `tokenizer` is that of the file's header, if it
     exists already. Raises Refused, naming the file and the key or tensor, for an unsupported model.
     """
     with named(verified.name):
-        return _load(verified, n_ctx, threads, source or PinnedFile.of(verified), environment, tokenizer)
+        return _load(verified, n_ctx, threads, source or PinnedFile.of(verified), environment, tokenizer, reasoning)
 
 
 def _load(
@@ -51,6 +53,7 @@ def _load(
     source: PinnedFile,
     environment: Mapping[str, str],
     made: Tokenizer | None,
+    reasoning: bool,
 ) -> Resident:
     tokenizer = made or Tokenizer.from_header(verified.header)
     template = ChatTemplate(template_source(verified.header), tokenizer.bos_text, tokenizer.eos_text)
@@ -66,6 +69,7 @@ def _load(
         tokens=tokenizer,
         template=template,
         defaults=defaults,
+        reasoning=reasoning,
     )
 
 
@@ -77,15 +81,17 @@ def open_library(
     environment: Mapping[str, str] = os.environ,
     default_keep: float | None = FOR_GOOD,
     tokenizer: Tokenizer | None = None,
+    reasoning: bool = False,
 ) -> Library:
     """The library whose startup model is the verified file, loaded now; every model has a context of `n_ctx` tokens.
 
-    `known` resolves all other names; None: there are none. `default_keep` is Library's, `tokenizer` is `load`'s.
+    `known` resolves all other names; None: there are none. `default_keep` is Library's, `tokenizer` and `reasoning`
+    are `load`'s.
     Raises what `load` raises.
     """
-    resident = load(verified, n_ctx, threads, environment=environment, tokenizer=tokenizer)
+    resident = load(verified, n_ctx, threads, environment=environment, tokenizer=tokenizer, reasoning=reasoning)
     names = known or Registry(None, resident.source)
-    return Library(names, VerifyingOpener(n_ctx, threads, environment), resident, default_keep)
+    return Library(names, VerifyingOpener(n_ctx, threads, environment, reasoning=reasoning), resident, default_keep)
 
 
 @dataclass(frozen=True)
@@ -96,6 +102,7 @@ class VerifyingOpener:
     threads: int | None = None
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
     known: FactsCache = field(default_factory=FactsCache)
+    reasoning: bool = False
 
     def facts(self, source: PinnedFile) -> FileFacts:
         """What is known of `source`, cached until its file changes."""
@@ -120,7 +127,7 @@ class VerifyingOpener:
                 raise
             if verified.sha256 != source.sha256:
                 raise Refused(f"{source.file} is pinned to {verified.sha256} now, not to {source.sha256}: refused")
-            return load(verified, self.n_ctx, self.threads, source, self.environment)
+            return load(verified, self.n_ctx, self.threads, source, self.environment, reasoning=self.reasoning)
 
 
 @contextmanager

@@ -35,6 +35,49 @@ class LayerIdentity:
     sha256: str
 
 
+class AnswerHash:
+    """What `response_sha256` is of: the content, where an answer has nothing else.
+
+    With reasoning or tool calls it is the sha256 of lines, each ended by a line feed: `content` and the content's own
+    sha256, then `reasoning_content` and the reasoning's, if there is any, then for each call `tool_call`, the sha256 of
+    its name and that of its arguments, with a space between.
+    """
+
+    def __init__(self) -> None:
+        self._content = hashlib.sha256()
+        self._reasoning = hashlib.sha256()
+        self._reasons = False
+        self._calls: list[tuple[hashlib._Hash, hashlib._Hash]] = []
+
+    def content(self, text: str) -> None:
+        self._content.update(_bytes(text))
+
+    def reasoning(self, text: str) -> None:
+        self._reasons = self._reasons or bool(text)
+        self._reasoning.update(_bytes(text))
+
+    def call(self, index: int, name: str, arguments: str) -> None:
+        """A part of the call `index`; the next one where there is none of that number."""
+        if not 0 <= index < len(self._calls):
+            index = len(self._calls)
+            self._calls.append((hashlib.sha256(), hashlib.sha256()))
+        self._calls[index][0].update(_bytes(name))
+        self._calls[index][1].update(_bytes(arguments))
+
+    def hexdigest(self) -> str:
+        if not self._reasons and not self._calls:
+            return self._content.hexdigest()
+        lines = [f"content {self._content.hexdigest()}"]
+        if self._reasons:
+            lines.append(f"reasoning_content {self._reasoning.hexdigest()}")
+        lines += [f"tool_call {name.hexdigest()} {arguments.hexdigest()}" for name, arguments in self._calls]
+        return sha256_hex("".join(f"{line}\n" for line in lines).encode())
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
 class LogprobsHash:
     """The sha256 of an array of probabilities as it is written: its entries, joined by ", ", inside [ ]."""
 
@@ -76,7 +119,7 @@ class Tally:
         self._arrived = arrived
         self._clock = clock
         self._first_token: float | None = None
-        self._text = hashlib.sha256()
+        self._answer = AnswerHash()
         self._logprobs = LogprobsHash()
 
     def token(self) -> None:
@@ -85,8 +128,25 @@ class Tally:
             self._first_token = self._clock()
 
     def text(self, text: str) -> None:
-        """A part of the answer, exactly as it is sent."""
-        self._text.update(text.encode("utf-8"))
+        """A part of the answer's content, exactly as it is sent."""
+        self._answer.content(text)
+
+    def reasoning(self, text: str) -> None:
+        """A part of the answer's reasoning."""
+        self._answer.reasoning(text)
+
+    def call(self, index: int, name: str, arguments: str) -> None:
+        """A part of a tool call: its name comes first and once, its arguments in pieces."""
+        self._answer.call(index, name, arguments)
+
+    def part(self, kind: str, text: str, index: int, name: str) -> None:
+        """A part of the answer as `check.Part` describes it."""
+        if kind == "content":
+            self.text(text)
+        elif kind == "reasoning":
+            self.reasoning(text)
+        else:
+            self.call(index, name, text)
 
     def logprobs(self, entry: bytes) -> None:
         """An entry of the tokens' probabilities, the JSON exactly as it is sent."""
@@ -98,7 +158,7 @@ class Tally:
 
     @property
     def response_sha256(self) -> str:
-        return self._text.hexdigest()
+        return self._answer.hexdigest()
 
     @property
     def ttft_ms(self) -> float | None:

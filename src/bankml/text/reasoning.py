@@ -47,10 +47,15 @@ def compared_marks(render: Render, tool_calls: bool) -> ReasoningMarks:
     return ReasoningMarks(marks.start, marks.end, found)
 
 
+def is_old_thinking(source: str) -> bool:
+    """Older Qwen and DeepSeek templates do not show a thought, though their models think."""
+    shows = "content.split('</think>')" in source and "reasoning_content" not in source
+    return shows and "<SPECIAL_12>" not in source
+
+
 def corrected_marks(source: str, marks: ReasoningMarks) -> ReasoningMarks:
     """What the reference knows better than its comparison: templates that write marks their models do not."""
-    old_thinking = "content.split('</think>')" in source and "reasoning_content" not in source
-    if old_thinking and "<SPECIAL_12>" not in source and not marks.thinks:
+    if is_old_thinking(source) and not marks.thinks:
         marks = ReasoningMarks("<think>", "</think>", True)
     if "Write your thoughts between <think></think> and write your response between <response></response>" in source:
         return ReasoningMarks("<think>", "</think>", True)

@@ -114,7 +114,7 @@ class ChatTemplate:
         extra: Mapping[str, Any] | None = None,
     ) -> str:
         """`messages` with the tools and arguments of `conversation`, and `extra` variables. Raises RequestError."""
-        variables: dict[str, Any] = {"enable_thinking": conversation.enable_thinking}
+        variables: dict[str, Any] = {"preserve_reasoning": True, "enable_thinking": bool(conversation.enable_thinking)}
         if conversation.tools:
             variables["tools"] = conversation.tools
         variables |= {**conversation.template_arguments, **(extra or {})}

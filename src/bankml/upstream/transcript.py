@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from bankml.http.json_out import json_bytes, sse_event
-from bankml.receipt.check import RECEIPT_KEY, probabilities, texts
+from bankml.receipt.check import RECEIPT_KEY, parts, probabilities
 from bankml.receipt.receipt import Tally
 from bankml.upstream.engine_answer import broken
 
@@ -79,8 +79,9 @@ class Transcript:
         ):
             raise broken(f"it has no choices with a {part} each")
         try:
-            for text in texts(found, "messages"):
-                self._tally.text(text)
+            for said in parts(found, "messages"):
+                said.text.encode()
+                self._tally.part(said.kind, said.text, said.index, said.name)
         except UnicodeEncodeError:
             raise broken("its text holds half a surrogate pair") from None
         if any(choice.get("logprobs") for choice in choices):

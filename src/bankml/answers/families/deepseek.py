@@ -118,7 +118,8 @@ def _answer(p: AnswerBuilder, request: FormatRequest, start: str, end: str, is_v
 
 
 def _function(p: AnswerBuilder, function: Function) -> Part:
-    required, optional = [], []
+    required: list[Part] = []
+    optional: list[Part] = []
     for one in function.properties:
         rule = f"tool-{function.name}-arg-{one.name}"
         document = function.of(one)

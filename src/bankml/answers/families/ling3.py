@@ -66,7 +66,8 @@ def _answer(p: AnswerBuilder, request: FormatRequest, opened: bool) -> Part:
 
 
 def _function(p: AnswerBuilder, function: Function, close: Part, string: Part) -> Part:
-    required, optional = [], []
+    required: list[Part] = []
+    optional: list[Part] = []
     for one in function.properties:
         rule = f"ling3-arg-{function.name}-{one.name}"
         document = function.of(one)

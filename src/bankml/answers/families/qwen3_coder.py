@@ -88,7 +88,8 @@ def _answer(p: AnswerBuilder, request: FormatRequest, starts: list[str], thinks:
 
 
 def _function(p: AnswerBuilder, function: Function, close: Part, string: Part) -> Part:
-    required, optional = [], []
+    required: list[Part] = []
+    optional: list[Part] = []
     for one in function.properties:
         rule = f"tool-{function.name}-arg-{one.name}"
         opened = p.let(p.argument_open("<parameter=" + p.argument_name(p.literal(one.name)) + ">\n"))

@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import cast
 
 from bankml.answers.peg import nodes
 from bankml.grammar.json_schema.nodes import SchemaDocument
@@ -129,7 +128,9 @@ class Builder:
     def _resolved(self, node: nodes.Node) -> nodes.Node:
         if isinstance(node, nodes.Sequence | nodes.Choice):
             return replace(node, children=tuple(map(self._target, node.children)))
-        return replace(node, child=self._target(node.child)) if hasattr(node, "child") else node  # type: ignore[call-arg]
+        if isinstance(node, nodes.Parent):
+            return replace(node, child=self._target(node.child))
+        return node
 
     # ---- parts
 
@@ -237,4 +238,4 @@ class Builder:
 
     def node(self, part: Part) -> nodes.Node:
         """The node of a part; makes it."""
-        return cast(nodes.Node, self._nodes[part.id])
+        return self._nodes[part.id]

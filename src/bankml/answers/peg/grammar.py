@@ -43,7 +43,7 @@ class _GrammarWriter:
             if isinstance(node, nodes.Sequence | nodes.Choice):
                 children = node.children
             else:
-                children = (node.child,) if hasattr(node, "child") else ()
+                children = (node.child,) if isinstance(node, nodes.Parent) else ()
             pending += [child for child in children if child not in seen]
             seen.update(children)
         return {name for name in names if name in self._arena.rules}

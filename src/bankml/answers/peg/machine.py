@@ -69,7 +69,7 @@ class Machine:
         while True:
             code = op.code
             status = 1
-            if code == _SEQUENCE or code == _CHOICE:
+            if code in (_SEQUENCE, _CHOICE):
                 if op.children:
                     stack = (op, 0, at, state, stack)
                     op, count = op.children[0], 0

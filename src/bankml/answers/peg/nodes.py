@@ -140,6 +140,9 @@ class Including:
     delimiters: tuple[str, ...]
 
 
+Parent = Repeat | Ahead | NotAhead | Schema | Rule | Tag | Atomic | Gbnf | Including
+"""Nodes with one child."""
+
 Node = (
     Empty
     | End

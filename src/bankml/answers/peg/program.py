@@ -65,7 +65,7 @@ class _Compiler:
             op = self._ops[one] = _shell(node)
             if isinstance(node, nodes.Sequence | nodes.Choice):
                 op.children = tuple(map(self.op, node.children))
-            elif hasattr(node, "child"):
+            elif isinstance(node, nodes.Parent):
                 op.children = (self.op(node.child),)
         return self._ops[one]
 

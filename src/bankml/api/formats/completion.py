@@ -8,6 +8,7 @@ from bankml.api.formats.response import Answer, Chunk, Json, Receipt, ResponseCo
 from bankml.engine.completion import UNLIMITED, PromptProgress
 from bankml.http.exchange import EVENT_STREAM
 from bankml.receipt.check import RECEIPT_KEY
+from bankml.text.answer import text_of
 
 _ABSENT = object()
 
@@ -26,7 +27,7 @@ class CompletionFormat:
     def chunk(self, chunk: Chunk) -> Json:
         value: Json = {
             "index": 0,
-            "content": "" if chunk.delta is None else chunk.delta.text,
+            "content": text_of(chunk.delta),
             "tokens": chunk.tokens,
             "stop": False,
             "id_slot": 0,

@@ -21,7 +21,7 @@ from bankml.http.exchange import NDJSON, Reply
 from bankml.http.json_out import json_bytes, ndjson_line, sse_event
 from bankml.library.request import GenerationRequest, ResponseOptions
 from bankml.library.resident import Resident
-from bankml.text.answer import Content, Delta, content_of
+from bankml.text.answer import Content, Delta, MessageText, ToolCall
 
 Json = dict[str, Any]
 
@@ -60,6 +60,8 @@ class Answer:
     """A complete answer. `tokens` are its ids, `logprobs` its entries (none in a stream, which has sent them)."""
 
     content: str
+    reasoning: str
+    calls: Sequence[ToolCall]
     tokens: list[int]
     logprobs: list[Json]
     stats: GenerationStats
@@ -119,9 +121,6 @@ class Writer(Protocol):
     def progress(self, progress: PromptProgress) -> None:
         """A part of the prompt has been computed."""
 
-    def begin(self, prefill: str) -> None:
-        """The content that precedes the first token, often ""."""
-
     def step(self, step: Step, deltas: Sequence[Delta]) -> bool:
         """Takes one step and the deltas that it completed. False: no further step is wanted."""
 
@@ -137,7 +136,7 @@ class BufferedResponse:
         self._format = form
         self._logprobs = logprobs
         self._reply = reply
-        self._content: list[str] = []
+        self._message = MessageText()
         self._tokens: list[int] = []
         self._entries: list[TokenReport] = []
 
@@ -147,11 +146,8 @@ class BufferedResponse:
     def progress(self, progress: PromptProgress) -> None:
         """A buffered response has none."""
 
-    def begin(self, prefill: str) -> None:
-        self._content.append(prefill)
-
     def step(self, step: Step, deltas: Sequence[Delta]) -> bool:
-        self._content.append(content_of(deltas))
+        self._message.add(deltas)
         self._tokens.append(step.token)
         if step.entry is not None:
             self._entries.append(step.entry)
@@ -161,15 +157,12 @@ class BufferedResponse:
         generation, tokens = self._context.generation, self._context.resident.tokens
         entries = without_stop_word(self._entries, stop_word_tokens(last, generation.pieces, tokens))
         logprobs = self._logprobs.array(entries)
-        answer = _answer("".join(self._content), self._tokens, logprobs, last)
+        answer = _answer(self._message, self._tokens, logprobs, last)
         self._reply.whole(200, json_bytes(self._format.buffered(answer, receipt)))
 
 
 class StreamedResponse:
-    """Writes the answer as a stream of objects as it is generated.
-
-    The beginning of a continued answer comes with the first content.
-    """
+    """Writes the answer as a stream of objects as it is generated."""
 
     def __init__(
         self, form: ResponseFormat, logprobs: Logprobs, reply: Reply, options: ResponseOptions = DEFAULT_OPTIONS
@@ -180,8 +173,7 @@ class StreamedResponse:
         self._options = options
         self._began = 0.0  # when computing the prompt began, time.monotonic()
         self._started = False
-        self._prefill = ""
-        self._content: list[str] = []
+        self._message = MessageText()
         self._tokens: list[int] = []
         self._unsent: list[int] = []
 
@@ -193,12 +185,8 @@ class StreamedResponse:
             self._began = self._began or time.monotonic()
             self._send(self._format.progress(progress, time.monotonic() - self._began))
 
-    def begin(self, prefill: str) -> None:
-        self._prefill = prefill
-        self._content.append(prefill)
-
     def step(self, step: Step, deltas: Sequence[Delta]) -> bool:
-        self._content.append(content_of(deltas))
+        self._message.add(deltas)
         self._tokens.append(step.token)
         self._unsent.append(step.token)
         chunks: list[Delta | None] = [None] if self._format.rules.role_first and not self._started else []
@@ -217,18 +205,15 @@ class StreamedResponse:
         if entry is None or not self._format.rules.released_entries_only:
             return entry
         first = step.progress.completion_tokens == 1
-        return entry if first or entry.released or self._prefill else None
+        return entry if first or entry.released else None
 
     def _content_chunks(self, step: Step, deltas: Sequence[Delta], entry: TokenReport | None) -> Sequence[Delta]:
         rules = self._format.rules
-        if self._prefill and (deltas or step.entry is not None or step.finish is not None):
-            prefill, self._prefill = self._prefill, ""
-            return (Content(prefill + content_of(deltas)),)
         alone = (entry is not None and rules.entries_alone) or (step.finish is not None and rules.last_step)
         return (Content(""),) if alone and not deltas else deltas
 
     def end(self, last: Step, receipt: Receipt) -> None:
-        answer = _answer("".join(self._content), self._tokens, [], last)
+        answer = _answer(self._message, self._tokens, [], last)
         for value in self._format.final(answer, receipt):
             self._send(value)
         if self._format.terminator and not self._reply.write(self._format.terminator):
@@ -241,5 +226,14 @@ class StreamedResponse:
             raise Cancelled
 
 
-def _answer(content: str, tokens: list[int], logprobs: list[Json], last: Step) -> Answer:
-    return Answer(content, tokens, logprobs, last.progress, last.finish or "stop", last)
+def _answer(message: MessageText, tokens: list[int], logprobs: list[Json], last: Step) -> Answer:
+    return Answer(
+        message.content,
+        message.reasoning,
+        message.calls,
+        tokens,
+        logprobs,
+        last.progress,
+        last.finish or "stop",
+        last,
+    )

@@ -9,6 +9,7 @@ from bankml.engine.completion import PromptProgress
 from bankml.http.exchange import EVENT_STREAM
 from bankml.http.json_out import DONE
 from bankml.receipt.check import RECEIPT_KEY
+from bankml.text.answer import text_of
 
 KIND = "text_completion"
 
@@ -26,7 +27,7 @@ class TextCompletionFormat:
         self._sent = 0  # characters
 
     def chunk(self, chunk: Chunk) -> Json:
-        text = "" if chunk.delta is None else chunk.delta.text
+        text = text_of(chunk.delta)
         at, self._sent = self._sent, self._sent + len(text)
         value = self._object.with_choices([_choice(text, chunk.logprobs, None, at)], KIND)
         return value | {"timings": timings(chunk.stats)} if self._timings else value
