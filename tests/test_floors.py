@@ -11,7 +11,7 @@ FLOORS = {
     "gguf": 2, "sampling": 2, "http": 2,
     "gate": 3, "text": 3,
     "model": 4, "grammar": 4, "upstream": 4,
-    "engine": 5,
+    "answers": 5, "engine": 5,
     "library": 6,
     "api": 7, "convert": 7,
     "capi": 8,

@@ -9,19 +9,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from bankml.answers.describe import describe
+from bankml.answers.request import FormatRequest
 from bankml.errors import RequestError
 from bankml.grammar.json_schema.not_enforced import not_enforced
 from bankml.grammar.matcher import Grammar, Matcher, vocabulary_tree
-from bankml.grammar.template_grammar import AnswerShape, template_grammar
+from bankml.text.messages import Conversation
+from bankml.text.template import ChatTemplate
 
-SHAPE = AnswerShape(None)
+TEMPLATE = ChatTemplate("{% for message in messages %}{{ message.content }}{% endfor %}")
+ASKED = Conversation([{"role": "user", "content": "x"}])
 LETTERS = [*(chr(code) for code in range(32, 127) if code != 96), "\n", "é", "€", "🙂"]
 # no back-quote: the value may stand in a fence
 TREE = vocabulary_tree([letter.encode() for letter in LETTERS] + [b"<end>"], [len(LETTERS)])
 
 
 def grammar(schema):
-    return Grammar.parse(template_grammar(SHAPE, schema, strict=True))
+    return Grammar.parse(describe(FormatRequest(TEMPLATE, ASKED, schema, strict=True)).grammar)
 
 
 def walk(parsed, chooser, limit=400):

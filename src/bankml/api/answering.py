@@ -25,6 +25,7 @@ from bankml.library.residency import FOR_GOOD, Library
 from bankml.library.resident import Resident
 from bankml.measure.energy import Counters, joules, read_counters
 from bankml.measure.timing import Timing
+from bankml.receipt.messages import ChatMessages
 from bankml.receipt.receipt import LayerIdentity, Provenance, Tally
 from bankml.text.answer import content_of
 
@@ -141,9 +142,6 @@ def _generate(prepared: PreparedGeneration, reply: Reply) -> RequestOutcome:
     energy = read_counters()
     try:
         resident.check_unchanged()
-        prefill = generation.parser.begin(generation.prefill)
-        writer.begin(prefill)
-        tally.text(prefill)
         steps = complete(
             generation.job,
             resident.engine,
@@ -163,7 +161,12 @@ def _generate(prepared: PreparedGeneration, reply: Reply) -> RequestOutcome:
         assert last is not None  # complete() yields at least one Step or raises
         stats = last.progress
         seed = generation.sampler.seed
-        writer.end(last, lambda: tally.receipt(stats.prompt_tokens, stats.completion_tokens, seed))
+
+        def receipt(messages: ChatMessages) -> Json:
+            tally.message(messages.sha256(), messages.finish_reason)
+            return tally.receipt(stats.prompt_tokens, stats.completion_tokens, seed)
+
+        writer.end(last, receipt)
     except Cancelled:
         if last is None:
             raise

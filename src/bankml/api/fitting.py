@@ -3,23 +3,25 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from bankml.answers.format import AnswerFormat
 from bankml.errors import RequestError
+from bankml.grammar.constraint import ConstraintSpec
 from bankml.library.resident import Resident
 from bankml.text.messages import Conversation, Message
-from bankml.text.template import RenderedPrompt
 
 
 def truncated(
-    conversation: Conversation, resident: Resident, n_ctx: int, for_grammar: bool = False
-) -> tuple[RenderedPrompt, int]:
-    """The prompt of `conversation` without as few of its oldest messages as it takes to leave room for a token in a
-    context of `n_ctx`, and how many those are. The last message and the system messages stay."""
+    conversation: Conversation, resident: Resident, n_ctx: int, spec: ConstraintSpec
+) -> tuple[AnswerFormat, int]:
+    """The prompt and the answer's format of `conversation` without as few of its oldest messages as it takes to leave
+    room for a token in a context of `n_ctx`, and how many those are. The last message and the system messages stay.
+    `spec` constrains the answer."""
     conversation, left_out = _without_excess(conversation, n_ctx)
-    prompt = resident.render(conversation, for_grammar=for_grammar)
-    if _fits(prompt, resident, n_ctx):
-        return prompt, left_out
+    form = resident.answer_format(conversation, spec)
+    if _fits(form, resident, n_ctx):
+        return form, left_out
     conversation, more = _shortened(conversation, resident, n_ctx)
-    return resident.render(conversation, for_grammar=for_grammar), left_out + more
+    return resident.answer_format(conversation, spec), left_out + more
 
 
 def _without_excess(conversation: Conversation, n_ctx: int) -> tuple[Conversation, int]:
@@ -59,13 +61,13 @@ def _without(conversation: Conversation, n: int) -> Conversation:
 
 def _has_room(conversation: Conversation, resident: Resident, n_ctx: int) -> bool:
     try:
-        return _fits(resident.render(conversation), resident, n_ctx)
+        return _fits(resident.answer_format(conversation), resident, n_ctx)
     except RequestError:
         return False
 
 
-def _fits(prompt: RenderedPrompt, resident: Resident, n_ctx: int) -> bool:
+def _fits(form: AnswerFormat, resident: Resident, n_ctx: int) -> bool:
     """Whether a prompt leaves room for a token. One longer than that many of the longest tokens is not tokenized."""
-    if len(prompt.text) > n_ctx * resident.tokens.longest:
+    if len(form.prompt) > n_ctx * resident.tokens.longest:
         return False
-    return len(resident.tokenize(prompt)) < n_ctx
+    return len(resident.tokenize(form)) < n_ctx

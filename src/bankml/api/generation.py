@@ -1,35 +1,35 @@
 """A request bound to a loaded model: its prompt's tokens, its sampler and the parser of its answer."""
 
+import secrets
+import string
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from bankml.answers.parser import FormattedAnswer
 from bankml.api.fitting import truncated
-from bankml.api.reading.fields import refuse
-from bankml.api.reading.generation import THINKING_OFF
 from bankml.engine.completion import UNLIMITED, Job, fits
 from bankml.engine.parts import TextPieces, TokenSampler
 from bankml.errors import RequestError
-from bankml.grammar.constraint import completion_constraint
-from bankml.grammar.content import JsonAnswer
+from bankml.grammar.constraint import Constraint, completion_constraint
 from bankml.grammar.json_schema.not_enforced import not_enforced
 from bankml.library.request import GenerationRequest, RawPrompt
 from bankml.library.resident import Resident, Tokens
-from bankml.text.answer import AnswerParser, PlainAnswer
+from bankml.text.answer import AnswerParser, PlainAnswer, WholeCalls
 from bankml.text.messages import Conversation
-from bankml.text.template import ChatTemplate
+
+ID_LETTERS = string.ascii_letters + string.digits
 
 
 @dataclass(frozen=True)
 class Generation:
-    """What is generated and how. `prefill` is the beginning of the answer that the request continues, `grammar` the
-    GBNF that constrains a raw prompt's continuation ("" for none). `left_out` counts the messages that the context had
-    no room for, `not_enforced` are the paths of the schema's keywords that the grammar does not hold."""
+    """What is generated and how. `grammar` is the GBNF that constrains a raw prompt's continuation ("" for none).
+    `left_out` counts the messages that the context had no room for, `not_enforced` are the paths of the schema's
+    keywords that the grammar does not hold."""
 
     job: Job
     sampler: TokenSampler
     pieces: TextPieces
     parser: AnswerParser = field(default_factory=PlainAnswer)
-    prefill: str = ""
     grammar: str = ""
     left_out: int = 0
     not_enforced: tuple[str, ...] = ()
@@ -59,25 +59,31 @@ def bind(request: GenerationRequest, resident: Resident, context: ContextRule) -
 def _chat(
     request: GenerationRequest, conversation: Conversation, resident: Resident, context: ContextRule
 ) -> Generation:
-    spec = request.constraint
-    for_grammar, left_out = spec.schema is not None, 0
+    spec, left_out = request.constraint, 0
     if context.truncate:
         n_ctx = resident.n_ctx if context.n_ctx is None else min(context.n_ctx, resident.n_ctx)
-        prompt, left_out = truncated(conversation, resident, n_ctx, for_grammar)
+        form, left_out = truncated(conversation, resident, n_ctx, spec)
     else:
-        prompt = resident.render(conversation, for_grammar=for_grammar)
-    pieces = resident.text_stream(request.stop or (), chat=True, begun=bool(prompt.prefill))
+        form = resident.answer_format(conversation, spec)
+    pieces = resident.text_stream((*(request.stop or ()), *form.stops), chat=True, begun=form.continues)
     sampler = resident.sampler(request.sampling)
-    refuse_thoughts(conversation, resident.template, constrained=spec.schema is not None)
-    job = _job(request, resident.tokenize(prompt))
-    parser: AnswerParser = PlainAnswer()
-    if spec:
-        constraint = resident.chat_constraint(spec, prompt)
-        sampler = resident.with_grammar(sampler, constraint)
-        if constraint.shape is not None:
-            parser = JsonAnswer(constraint.shape, constraint.opening, request.response.stream)
+    job = replace(_job(request, resident.tokenize(form)), preserved=resident.preserved(form))
+    if spec.grammar:
+        sampler = resident.with_grammar(sampler, Constraint(spec.grammar))
+    else:
+        sampler = resident.with_format(sampler, form, request.thought)
+    streamed = request.response.stream
+    echo = conversation.repeats or not streamed
+    parser: AnswerParser = FormattedAnswer(form, random_id, echo=echo, streamed=streamed)
+    if request.response.whole_calls:
+        parser = WholeCalls(parser)
     dropped = not_enforced(spec.schema) if spec.schema is not None and not spec.strict else ()
-    return Generation(job, sampler, pieces, parser, prompt.prefill, left_out=left_out, not_enforced=dropped)
+    return Generation(job, sampler, pieces, parser, left_out=left_out, not_enforced=dropped)
+
+
+def random_id() -> str:
+    """32 letters and digits: the id of a tool call to which the model gave none."""
+    return "".join(secrets.choice(ID_LETTERS) for _ in range(32))
 
 
 def _completion(request: GenerationRequest, prompt: RawPrompt, resident: Resident) -> Generation:
@@ -117,17 +123,3 @@ def _limited(bound: Generation, n_ctx: int) -> Generation:
     if UNLIMITED < job.max_tokens <= room:
         return bound
     return replace(bound, job=replace(job, max_tokens=room))
-
-
-def refuse_thoughts(conversation: Conversation, template: ChatTemplate, constrained: bool) -> None:
-    """Refuses what would have llama-server separate a thought from the content, or write it as content together with
-    the prompt's end: thinking switched on, and `reasoning_format` none."""
-    plain = conversation.reasoning_format == "none"
-    # To a template that asks whether it is false, null and 0 are as good as true.
-    on = conversation.template_arguments.get("enable_thinking", False) is not False
-    if not (plain or on) or not template.reasoning.end.strip():
-        return
-    if plain:
-        raise refuse("reasoning_format", f'{THINKING_OFF} (got "none")')
-    if not constrained:
-        raise refuse("chat_template_kwargs", f"{THINKING_OFF}, but enable_thinking is not false")

@@ -18,12 +18,12 @@ from bankml.errors import MethodNotAllowed
 from bankml.http.exchange import Reply, Request, RequestOutcome
 from bankml.http.json_out import json_bytes, rehashed
 from bankml.http.tracked_reply import TrackedReply, respond
+from bankml.library.chat_options import DEFAULT_CHAT, ChatOptions
 from bankml.library.reference import ModelLayer, PinnedFile
 from bankml.library.registry import Registry
 from bankml.library.residency import FOR_GOOD, Library
 from bankml.library.resident import Resident
 from bankml.measure.prometheus import ServerState
-from bankml.text.special_content import ContentSpecial
 
 if TYPE_CHECKING:
     from bankml.gate.verify import Verified
@@ -157,14 +157,15 @@ def build_application(
     slot_dir: str | None = None,
     registry: str | None = None,
     keep_alive: float = KEEP_ALIVE,
-    content_special: ContentSpecial = "parse",
     any_model: bool = False,
+    chat: ChatOptions = DEFAULT_CHAT,
 ) -> "NativeApplication":
     """The application that answers with the verified file, loaded with a context of `n_ctx` tokens.
 
     `slot_dir` is the folder of slot files; None: there are none. `registry` is the folder whose models may be asked for
     by name; None: the verified file alone. `keep_alive` is how long a model stays that was asked for through Ollama's
-    API, in seconds (ollama.durations.FOREVER: for good). Raises Refused for a model that is not played, UsageError for
+    API, in seconds (ollama.durations.FOREVER: for good). `reasoning`: models that can reason do, unless a request says
+    otherwise. Raises Refused for a model that is not played, UsageError for
     a folder that is none.
     """
     from bankml.library.load import open_library
@@ -172,7 +173,7 @@ def build_application(
     slot_folder = None if slot_dir is None else SlotFolder(slot_dir)
     known = Registry(registry, PinnedFile.of(verified), any_model=any_model)
     keep = FOR_GOOD if keep_alive == FOREVER else keep_alive
-    library = open_library(verified, n_ctx, threads, known, default_keep=keep, content_special=content_special)
+    library = open_library(verified, n_ctx, threads, known, default_keep=keep, chat=chat)
     library.start_reaper()
     return NativeApplication(library, slot_folder, Ollama(known, keep_alive))
 

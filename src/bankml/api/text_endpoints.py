@@ -45,9 +45,9 @@ def detokenize(resident: Resident, layer: ModelLayer | None, request: Body) -> J
 
 def apply_template(resident: Resident, layer: ModelLayer | None, request: Body) -> Json:
     """The prompt that `/v1/chat/completions` would complete for the same body."""
-    prompt = with_layer(layer, chat_request(request)).prompt
-    assert isinstance(prompt, Conversation)
-    return {"prompt": resident.render(prompt).text}
+    layered = with_layer(layer, chat_request(request))
+    assert isinstance(layered.prompt, Conversation)
+    return {"prompt": resident.answer_format(layered.prompt, layered.constraint).prompt}
 
 
 def _token(resident: Resident, value: object, path: str) -> int:

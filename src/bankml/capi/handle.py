@@ -119,7 +119,6 @@ class PieceWriter:
     def __init__(self, whole: Writer, piece: Piece) -> None:
         self._whole = whole
         self._piece = piece
-        self._prefill = ""
 
     def accept(self) -> None:
         self._whole.accept()
@@ -127,14 +126,10 @@ class PieceWriter:
     def progress(self, progress: PromptProgress) -> None:
         """Not reported."""
 
-    def begin(self, prefill: str) -> None:
-        self._prefill = prefill
-        self._whole.begin(prefill)
-
     def step(self, step: Step, deltas: Sequence[Delta]) -> bool:
         """False once the host wants no more: the answer then ends, with `stop` for its reason."""
         self._whole.step(step, deltas)
-        text, self._prefill = self._prefill + content_of(deltas), ""
+        text = content_of(deltas)
         return not text or self._piece(text.encode("utf-8"))
 
     def end(self, last: Step, receipt: Receipt) -> None:

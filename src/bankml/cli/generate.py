@@ -149,9 +149,6 @@ class TextWriter:
     def progress(self, progress: PromptProgress) -> None:
         """Not reported."""
 
-    def begin(self, prefill: str) -> None:
-        self._write(prefill)
-
     def step(self, step: Step, deltas: Sequence[Delta]) -> bool:
         self._write(content_of(deltas))
         return True

@@ -40,6 +40,8 @@ def chat_template(arguments: Namespace) -> int:
 
     header = require_model(guard(arguments.file))
 
+    from bankml.answers.describe import describe as format_of
+    from bankml.answers.request import FormatRequest
     from bankml.api.reading.messages import read_conversation
     from bankml.text.template import ChatTemplate
     from bankml.text.tokenizer import Tokenizer
@@ -51,7 +53,7 @@ def chat_template(arguments: Namespace) -> int:
             raise Refused(f"{TEMPLATE_KEY} is {'missing' if source is None else describe(source)}: no chat template")
         template = ChatTemplate(source, tokenizer.bos_text, tokenizer.eos_text)
     try:
-        prompt = template.prompt(read_conversation(request_in(read_bytes()))).text
+        prompt = format_of(FormatRequest(template, read_conversation(request_in(read_bytes())))).prompt
     except RequestError as error:
         raise UsageError(error.message) from error
     write(prompt.encode())

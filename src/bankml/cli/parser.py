@@ -312,5 +312,10 @@ def _addresses(parser: Parser) -> None:
     parser.add_argument("--listen", metavar="HOST:PORT", default=LISTEN, help=f"the address to listen at ({LISTEN})")
     parser.add_argument("--ctx", metavar="N", type=_whole_number, help=f"context in tokens ({DEFAULT_CONTEXT})")
     parser.add_argument(
+        "--reasoning",
+        choices=("off", "on", "auto"),
+        help="whether models that can reason do, unless a request says otherwise (off)",
+    )
+    parser.add_argument(
         "--threads", metavar="N", type=_whole_number, help="threads of the forward pass (one per core; --spawn: 3)"
     )

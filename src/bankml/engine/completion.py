@@ -45,11 +45,13 @@ class Engine:
 
 @dataclass(frozen=True)
 class Job:
-    """A prompt to complete. `max_tokens` is UNLIMITED or a count; 0 gives one token, as in llama-server."""
+    """A prompt to complete. `max_tokens` is UNLIMITED or a count; 0 gives one token, as in llama-server. `preserved`
+    are control tokens that have their text in the answer."""
 
     prompt: Sequence[int]
     max_tokens: int = UNLIMITED
     cache_prompt: bool = True
+    preserved: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +168,7 @@ def complete(
         now = clock()
         count += 1
         first = first if count > 1 else now
-        text = pieces.push(vocabulary.piece(token))
+        text = pieces.push(vocabulary.spelling(token) if token in job.preserved else vocabulary.piece(token))
         probs = sampler.probabilities(model.logits, token) if pieces.at_boundary else None
         released = pieces.released
         end = vocabulary.is_end_of_generation(token)

@@ -63,6 +63,9 @@ class TokenPieces(Protocol):
     def piece(self, token: int) -> bytes:
         """The bytes that `token` adds to an answer; none for a control token."""
 
+    def spelling(self, token: int) -> bytes:
+        """The bytes that `token` stands for, a control token's too."""
+
     def is_end_of_generation(self, token: int) -> bool: ...
 
 

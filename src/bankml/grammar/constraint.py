@@ -4,8 +4,6 @@ from dataclasses import dataclass
 
 from bankml.errors import RequestError
 from bankml.grammar.json_schema import json_schema_to_grammar
-from bankml.grammar.template_grammar import AnswerShape, answer_shape, template_grammar
-from bankml.text.reasoning import ReasoningMarks
 
 ANY_OBJECT = {"type": "object"}
 """The meaning of an empty schema."""
@@ -24,32 +22,15 @@ class ConstraintSpec:
         return self.schema is not None or bool(self.grammar)
 
 
+UNCONSTRAINED = ConstraintSpec()
+
+
 @dataclass(frozen=True)
 class Constraint:
-    """The grammar of an answer, in GBNF; `of_schema`: it was converted from a schema.
-
-    It accepts `opening`, the end of the prompt, before the first token is sampled. `shape` says where in the answer its
-    content is; None: all of it is content.
-    """
+    """The grammar of a raw prompt's continuation, in GBNF; `of_schema`: it was made of a schema rather than sent."""
 
     grammar: str
-    opening: str = ""
-    shape: AnswerShape | None = None
     of_schema: bool = False
-
-
-def chat_constraint(
-    spec: ConstraintSpec, source: str, marks: ReasoningMarks, generation_prompt: str, opening: str
-) -> Constraint:
-    """The constraint of a chat's answer with the template of this `source`, which writes `marks` around reasoning.
-
-    `generation_prompt` and `opening` are as in text.template.RenderedPrompt. Raises RequestError, in llama-server's
-    words where it has some.
-    """
-    if spec.schema is None:
-        return Constraint(spec.grammar)
-    shape = answer_shape(source, marks, generation_prompt)
-    return Constraint(template_grammar(shape, spec.schema, spec.strict), opening, shape, of_schema=True)
 
 
 def completion_constraint(spec: ConstraintSpec) -> Constraint:

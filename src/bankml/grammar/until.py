@@ -17,11 +17,11 @@ def until(mark: str, name: str, rules: RuleSet) -> str:
             onwards.setdefault(_longest(mark, mark[:state] + letter), []).append(letter)
         seen = [letter for letter in letters if letter not in onwards.get(0, [])]
         alternatives = [
-            f"{_class(onwards[next_state])} {_state(name, next_state)}"
+            f"{character_class(onwards[next_state])} {_state(name, next_state)}"
             for next_state in sorted(onwards)
             if 0 < next_state < len(mark)
         ]
-        others = f"{_class(seen, '^')} {name}"
+        others = f"{character_class(seen, '^')} {name}"
         rules.add(_state(name, state), " | ".join(["", *alternatives, others]).lstrip(" "))
     return name
 
@@ -35,7 +35,7 @@ def _state(name: str, state: int) -> str:
     return f"{name}-{state:02d}" if state else name
 
 
-def _class(letters: list[str], negated: str = "") -> str:
+def character_class(letters: list[str], negated: str = "") -> str:
     return f"[{negated}{''.join(map(_escaped, letters))}]"
 
 

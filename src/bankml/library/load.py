@@ -13,6 +13,7 @@ from bankml.gate.contents import memory_for
 from bankml.gate.guard import guard, require_model
 from bankml.gate.identity import FileIdentity
 from bankml.gate.verify import Verified, verify
+from bankml.library.chat_options import DEFAULT_CHAT, ChatOptions
 from bankml.library.facts import FactsCache, FileFacts
 from bankml.library.reference import PinnedFile
 from bankml.library.registry import Registry
@@ -22,7 +23,6 @@ from bankml.library.supported import require_supported, template_source
 from bankml.model.model import Model
 from bankml.receipt.receipt import Provenance
 from bankml.sampling.parameters import model_defaults
-from bankml.text.special_content import ContentSpecial
 from bankml.text.template import ChatTemplate
 from bankml.text.tokenizer import Tokenizer
 
@@ -34,7 +34,7 @@ def load(
     source: PinnedFile | None = None,
     environment: Mapping[str, str] = os.environ,
     tokenizer: Tokenizer | None = None,
-    content_special: ContentSpecial = "parse",
+    chat: ChatOptions = DEFAULT_CHAT,
 ) -> Resident:
     """Loads a model; the weights are opened last, when nothing else can be refused any more.
 
@@ -43,9 +43,7 @@ def load(
     exists already. Raises Refused, naming the file and the key or tensor, for an unsupported model.
     """
     with named(verified.name):
-        resident = _load(verified, n_ctx, threads, source or PinnedFile.of(verified), environment, tokenizer)
-    resident.content_special = content_special
-    return resident
+        return _load(verified, n_ctx, threads, source or PinnedFile.of(verified), environment, tokenizer, chat)
 
 
 def _load(
@@ -55,6 +53,7 @@ def _load(
     source: PinnedFile,
     environment: Mapping[str, str],
     made: Tokenizer | None,
+    chat: ChatOptions,
 ) -> Resident:
     tokenizer = made or Tokenizer.from_header(verified.header)
     template = ChatTemplate(template_source(verified.header), tokenizer.bos_text, tokenizer.eos_text)
@@ -70,6 +69,7 @@ def _load(
         tokens=tokenizer,
         template=template,
         defaults=defaults,
+        chat=chat,
     )
 
 
@@ -81,20 +81,17 @@ def open_library(
     environment: Mapping[str, str] = os.environ,
     default_keep: float | None = FOR_GOOD,
     tokenizer: Tokenizer | None = None,
-    content_special: ContentSpecial = "parse",
+    chat: ChatOptions = DEFAULT_CHAT,
 ) -> Library:
     """The library whose startup model is the verified file, loaded now; every model has a context of `n_ctx` tokens.
 
-    `known` resolves all other names; None: there are none. `default_keep` is Library's, `tokenizer` is `load`'s.
+    `known` resolves all other names; None: there are none. `default_keep` is Library's, `tokenizer` and `chat`
+    are `load`'s.
     Raises what `load` raises.
     """
-    resident = load(
-        verified, n_ctx, threads, environment=environment, tokenizer=tokenizer, content_special=content_special
-    )
+    resident = load(verified, n_ctx, threads, environment=environment, tokenizer=tokenizer, chat=chat)
     names = known or Registry(None, resident.source)
-    return Library(
-        names, VerifyingOpener(n_ctx, threads, environment, content_special=content_special), resident, default_keep
-    )
+    return Library(names, VerifyingOpener(n_ctx, threads, environment, chat=chat), resident, default_keep)
 
 
 @dataclass(frozen=True)
@@ -105,7 +102,7 @@ class VerifyingOpener:
     threads: int | None = None
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
     known: FactsCache = field(default_factory=FactsCache)
-    content_special: ContentSpecial = "parse"
+    chat: ChatOptions = DEFAULT_CHAT
 
     def facts(self, source: PinnedFile) -> FileFacts:
         """What is known of `source`, cached until its file changes."""
@@ -130,9 +127,7 @@ class VerifyingOpener:
                 raise
             if verified.sha256 != source.sha256:
                 raise Refused(f"{source.file} is pinned to {verified.sha256} now, not to {source.sha256}: refused")
-            return load(
-                verified, self.n_ctx, self.threads, source, self.environment, content_special=self.content_special
-            )
+            return load(verified, self.n_ctx, self.threads, source, self.environment, chat=self.chat)
 
 
 @contextmanager

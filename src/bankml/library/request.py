@@ -7,7 +7,7 @@ from bankml.grammar.constraint import ConstraintSpec
 from bankml.sampling.overrides import SamplingOverrides
 from bankml.text.messages import Conversation
 
-__all__ = ["UNLIMITED", "GenerationRequest", "RawPrompt", "ResponseOptions"]
+__all__ = ["UNLIMITED", "GenerationRequest", "RawPrompt", "ResponseOptions", "ThoughtBudget"]
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class ResponseOptions:
     timings; `verbose`: a chat's last object has llama-server's `__verbose`; `fields`: the fields of a `/completion`
     that are wanted, () for all; `alternatives`: how many alternatives a logprobs entry lists, None for all there are;
     `ping_interval`: seconds of silence after which a stream of server-sent events gets a comment, None for never;
-    `return_progress`: a stream reports how much of the prompt is computed.
+    `return_progress`: a stream reports how much of the prompt is computed; `whole_calls`: a tool call is one delta.
     """
 
     stream: bool = False
@@ -36,6 +36,15 @@ class ResponseOptions:
     alternatives: int | None = None
     ping_interval: float | None = 30.0
     return_progress: bool = False
+    whole_calls: bool = False
+
+
+@dataclass(frozen=True)
+class ThoughtBudget:
+    """After `tokens` (UNLIMITED: no limit) a thought is ended with `message` and the template's mark."""
+
+    tokens: int = UNLIMITED
+    message: str = ""
 
 
 @dataclass(frozen=True)
@@ -53,4 +62,5 @@ class GenerationRequest:
     sampling: SamplingOverrides = field(default_factory=SamplingOverrides)
     constraint: ConstraintSpec = field(default_factory=ConstraintSpec)
     cache_prompt: bool = True
+    thought: ThoughtBudget = ThoughtBudget()
     response: ResponseOptions = field(default_factory=ResponseOptions)

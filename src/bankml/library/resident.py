@@ -8,22 +8,29 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from bankml.answers.describe import describe, template_thinks
+from bankml.answers.format import AnswerFormat
+from bankml.answers.request import FormatRequest
 from bankml.engine.completion import Engine
 from bankml.engine.parts import TextPieces, TokenPieces, TokenSampler
 from bankml.errors import RequestError
-from bankml.grammar.constraint import Constraint, ConstraintSpec, chat_constraint
+from bankml.grammar.constraint import UNCONSTRAINED, Constraint, ConstraintSpec
+from bankml.grammar.lazy import LazyMatcher, triggers_of
 from bankml.grammar.matcher import Grammar, Matcher, VocabularyTree, vocabulary_tree
-from bankml.grammar.sampler import GrammarSampler
+from bankml.grammar.sampler import GrammarSampler, TokenMatcher
+from bankml.grammar.thought import ThoughtTracker
+from bankml.library.chat_options import DEFAULT_CHAT, ChatOptions
 from bankml.library.reference import PinnedFile
+from bankml.library.request import UNLIMITED, ThoughtBudget
 from bankml.receipt.receipt import Provenance
 from bankml.sampling.chain import SamplerChain
 from bankml.sampling.overrides import SamplingOverrides
 from bankml.sampling.parameters import SamplingParams
 from bankml.sampling.vocabulary import SamplerVocabulary
 from bankml.text.messages import Conversation
-from bankml.text.pieces import TextStream
-from bankml.text.special_content import ContentSpecial, Segment, marked, refuse_special, segments, unmarked
-from bankml.text.template import ChatTemplate, RenderedPrompt
+from bankml.text.pieces import TextStream, whole_size
+from bankml.text.special_content import Segment, marked, refuse_special, segments, unmarked
+from bankml.text.template import ChatTemplate
 
 if TYPE_CHECKING:
     from bankml.gate.verify import Verified
@@ -79,7 +86,8 @@ class Opened:
 class Resident:
     """One loaded model: a verified file, its tokenizer, template and sampling defaults, and the engine that computes.
 
-    `defaults` are the model's own sampling parameters.
+    `defaults` are the model's own sampling parameters. `reasoning`: a model that can reason does, unless a request says
+    otherwise.
     """
 
     def __init__(
@@ -91,7 +99,7 @@ class Resident:
         tokens: Tokens,
         template: ChatTemplate,
         defaults: SamplingParams,
-        content_special: ContentSpecial = "parse",
+        chat: ChatOptions = DEFAULT_CHAT,
     ) -> None:
         self.source = source
         self.verified = verified
@@ -100,26 +108,35 @@ class Resident:
         self.tokens = tokens
         self.template = template
         self.defaults = defaults
-        self.content_special = content_special
+        self.chat = chat
 
     # ---- a request's parts, for this model
 
-    def render(self, conversation: Conversation, *, for_grammar: bool = False) -> RenderedPrompt:
-        """The prompt of a conversation (text.template). Raises RequestError if the template rejects it."""
-        if self.content_special == "parse":
-            return self.template.prompt(conversation, for_grammar=for_grammar)
-        if self.content_special == "refuse":
+    def answer_format(self, conversation: Conversation, spec: ConstraintSpec = UNCONSTRAINED) -> AnswerFormat:
+        """The prompt of a conversation, and how its answer is parsed and constrained. Raises RequestError if the
+        template rejects the conversation, and for schemas."""
+        if conversation.enable_thinking is None:
+            conversation = replace(conversation, enable_thinking=self.chat.reasoning and self.thinks)
+        if self.chat.content_special == "parse":
+            return describe(FormatRequest(self.template, conversation, spec.schema, strict=spec.strict))
+        if self.chat.content_special == "refuse":
             refuse_special(conversation.messages, self.tokens.control_texts)
-            return self.template.prompt(conversation, for_grammar=for_grammar)
+            return describe(FormatRequest(self.template, conversation, spec.schema, strict=spec.strict))
         messages, marks = marked(conversation.messages, self.tokens.control_texts)
-        prompt = self.template.prompt(replace(conversation, messages=messages), for_grammar=for_grammar)
-        plain = replace(prompt, text=unmarked(prompt.text, marks), prefill=unmarked(prompt.prefill, marks))
-        return replace(plain, opening=unmarked(prompt.opening, marks), segments=tuple(segments(prompt.text, marks)))
+        conversation = replace(conversation, messages=messages)
+        form = describe(FormatRequest(self.template, conversation, spec.schema, strict=spec.strict))
+        parts = tuple(segments(form.prompt, marks))
+        return replace(form, prompt=unmarked(form.prompt, marks), opening=unmarked(form.opening, marks), segments=parts)
 
-    def tokenize(self, prompt: RenderedPrompt) -> list[int]:
-        """The tokens of a rendered prompt."""
-        parts = prompt.segments or (Segment(prompt.text),)
+    def tokenize(self, form: AnswerFormat) -> list[int]:
+        """The tokens of the prompt."""
+        parts = form.segments or (Segment(form.prompt),)
         return [token for part in parts for token in self.tokens.encode(part.text, parse_special=not part.plain)]
+
+    @cached_property
+    def thinks(self) -> bool:
+        """The template is one of a model that reasons."""
+        return template_thinks(self.template)
 
     def sampler(self, overrides: SamplingOverrides) -> TokenSampler:
         """A sampler chain for one answer. Raises RequestError for invalid values."""
@@ -129,23 +146,49 @@ class Resident:
         """Token pieces to the text of one answer that ends at one of the strings `stop` (text.pieces.TextStream)."""
         return TextStream(stop, chat, begun)
 
-    def chat_constraint(self, spec: ConstraintSpec, prompt: RenderedPrompt) -> Constraint:
-        """The constraint of an answer to `prompt`, rendered for a grammar. Raises RequestError."""
-        template = self.template
-        return chat_constraint(spec, template.source, template.reasoning, prompt.generation_prompt, prompt.opening)
-
     def with_grammar(self, sampler: TokenSampler, constraint: Constraint) -> TokenSampler:
-        """`sampler`, constrained by a grammar that has accepted the constraint's opening. Raises RequestError for a
-        grammar that does not parse, or that does not accept the prefill."""
+        """`sampler`, constrained to a grammar from the first token on. Raises RequestError for one that does not
+        parse."""
+        return GrammarSampler(
+            sampler, Matcher(self._parsed(constraint.grammar, constraint.of_schema), self._grammar_tree)
+        )
+
+    def with_format(self, sampler: TokenSampler, form: AnswerFormat, budget: ThoughtBudget) -> TokenSampler:
+        """`sampler`, constrained to the grammar of an answer's format, and its thoughts to a budget. Raises
+        RequestError for a grammar that the beginning of a continued answer breaks."""
+        opening = opening_tokens(self.tokens, form.opening)
+        matcher: TokenMatcher | None = None
+        if form.lazy:
+            words = [one.value for one in form.triggers if one.kind == "word"]
+            patterns = [one.value for one in form.triggers if one.kind == "pattern"]
+            triggers = triggers_of(words, patterns, self.tokens.encode)
+            matcher = LazyMatcher(self._parsed(form.grammar, True), self._grammar_tree, triggers)
+        elif form.grammar:
+            matcher = Matcher(self._parsed(form.grammar, True), self._grammar_tree)
+            for token in opening:
+                matcher.accept(token)
+        thought = None
+        if form.thinking_start and form.thinking_ends and (form.lazy or budget.tokens != UNLIMITED):
+            thought = thought_tracker(self.tokens, form, budget)
+            for token in opening:
+                thought.accept(token)
+        if matcher is None and thought is None:
+            return sampler
+        return GrammarSampler(sampler, matcher, thought, lazy=form.lazy)
+
+    def preserved(self, form: AnswerFormat) -> frozenset[int]:
+        """The control tokens that have a text in an answer of this format."""
+        ids = map(self.tokens.encode, form.preserved)
+        return frozenset(one[0] for one in ids if len(one) == 1)
+
+    def _parsed(self, grammar: str, made: bool) -> Grammar:
+        """`made`: the grammar was made here rather than sent."""
         try:
-            matcher = Matcher(Grammar.parse(constraint.grammar, tokenize=self.tokens.encode), self._grammar_tree)
+            return Grammar.parse(grammar, tokenize=self.tokens.encode)
         except RequestError as error:
-            if not constraint.of_schema:
+            if not made:
                 raise
-            raise RequestError(f"the grammar of the JSON schema cannot be used: {error}") from None
-        for token in self.tokens.encode(constraint.opening):
-            matcher.accept(token)
-        return GrammarSampler(sampler, matcher)
+            raise RequestError(f"the grammar made of the JSON schema cannot be used: {error}") from None
 
     @cached_property
     def _vocabulary(self) -> SamplerVocabulary:
@@ -206,3 +249,24 @@ def grammar_tree(tokens: Tokens) -> VocabularyTree:
     """The vocabulary in the form that grammar matchers use."""
     pieces = [tokens.spelling(token) for token in range(tokens.n_vocab)]
     return vocabulary_tree(pieces, sorted(tokens.end_of_generation))
+
+
+def opening_tokens(tokens: Tokens, opening: str) -> list[int]:
+    """The tokens of the end of a prompt that belongs to the answer. Some tokenizers put a space before the first, which
+    is then left out."""
+    ids = tokens.encode(opening)
+    if ids and tokens.spelling(ids[0])[:1].isspace() and not opening[:1].isspace():
+        return ids[1:]
+    return ids
+
+
+def thought_tracker(tokens: Tokens, form: AnswerFormat, budget: ThoughtBudget) -> ThoughtTracker:
+    """Follows the thoughts of an answer of this format."""
+    ends = [tokens.encode(one) for one in form.thinking_ends]
+    forced = [*(tokens.encode(budget.message) if budget.message else ()), *ends[0]]
+
+    def is_complete(token: int) -> bool:
+        piece = tokens.piece(token)
+        return whole_size(piece) == len(piece)
+
+    return ThoughtTracker(tokens.encode(form.thinking_start), ends, forced, budget.tokens, is_complete)

@@ -8,7 +8,9 @@ nothing escaped that JSON does not require, in UTF-8:
       "refusal": TEXT or null, "role": TEXT,
       "tool_calls": [{"function": {"arguments": TEXT, "name": TEXT}, "id": TEXT, "type": TEXT}, …]}, …]
 
-one object a choice, by index. A plain response has no such field: one choice of index 0 with text or nothing.
+one object a choice, by index. A message of Ollama's API is in the form of OpenAI's: `thinking` is its
+`reasoning_content`, and the arguments of a call are its object as compact JSON. A plain response has no such field: one
+choice of index 0 with text or nothing.
 """
 
 import json
@@ -92,6 +94,8 @@ class ChatMessages:
     def add(self, found: Mapping[str, object]) -> None:
         """Adds the choices of a response (`message`) or an event (`delta`); other objects have none. Raises ValueError,
         with a sentence, for what no receipt covers."""
+        if "done" in found:
+            self._add_ollama(found)
         choices = found.get("choices")
         for position, choice in enumerate(choices if isinstance(choices, list) else []):
             if not isinstance(choice, Mapping) or not ("message" in choice or "delta" in choice):
@@ -106,6 +110,17 @@ class ChatMessages:
             message.add(part)
             message.finish_reason = _text(choice, "finish_reason") or message.finish_reason
 
+    def _add_ollama(self, found: Mapping[str, object]) -> None:
+        """An object of `/api/chat`, or of `/api/generate`, whose response is the content of its one message."""
+        part = found.get("message", found)
+        if not isinstance(part, Mapping):
+            raise ValueError("a message is not an object")
+        if part is found:
+            part = {"content": found.get("response"), "thinking": found.get("thinking")}
+        message = self._choices.setdefault(0, _Message())
+        message.add(_openai_message(part))
+        message.finish_reason = _text(found, "done_reason") or message.finish_reason
+
     @property
     def finish_reason(self) -> str | None:
         """That of the choice of the lowest index; None where there is none."""
@@ -119,6 +134,23 @@ class ChatMessages:
         canonical = [self._choices[index].canonical(index) for index in sorted(self._choices)]
         text = json.dumps(canonical, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
         return sha256_hex(text.encode("utf-8"))
+
+
+def _openai_message(part: Mapping[str, object]) -> Mapping[str, object]:
+    """A message of Ollama's API as OpenAI's: `thinking` is `reasoning_content`, arguments are compact JSON."""
+    out = {"reasoning_content" if name == "thinking" else name: value for name, value in part.items()}
+    calls = out.get("tool_calls")
+    out["tool_calls"] = [_openai_call(call) for call in calls] if isinstance(calls, list) else calls
+    return out
+
+
+def _openai_call(call: object) -> object:
+    function = call.get("function") if isinstance(call, Mapping) else None
+    if not isinstance(call, Mapping) or not isinstance(function, Mapping):
+        return call
+    arguments = json.dumps(function.get("arguments", {}), ensure_ascii=False, separators=(",", ":"))
+    inner = {name: value for name, value in function.items() if name != "index"} | {"arguments": arguments}
+    return {**call, "function": inner} | ({"index": function["index"]} if "index" in function else {})
 
 
 def _only(found: Mapping[str, object], known: tuple[str, ...], what: str) -> None:

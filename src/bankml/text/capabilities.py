@@ -30,13 +30,15 @@ _TOOLS = [
 
 @dataclass(frozen=True)
 class Capabilities:
-    """Content as a string and as a list of parts; a system role; tool calls, and their arguments as objects."""
+    """Content as a string and as a list of parts; a system role; tool calls, their arguments as objects, several calls
+    of one message."""
 
     string_content: bool = True
     typed_content: bool = False
     system_role: bool = True
     tool_calls: bool = True
     object_arguments: bool = False
+    parallel_tool_calls: bool = True
 
 
 Path = tuple[int | str, ...]
@@ -55,7 +57,8 @@ class _Outcome:
 def capabilities(tree: nodes.Template) -> Capabilities:
     string_content, typed_content = _content(tree)
     tool_calls, object_arguments = _tool_calls(tree)
-    return Capabilities(string_content, typed_content, _system_role(tree), tool_calls, object_arguments)
+    parallel = _parallel_tool_calls(tree, object_arguments)
+    return Capabilities(string_content, typed_content, _system_role(tree), tool_calls, object_arguments, parallel)
 
 
 def _try(
@@ -108,6 +111,14 @@ def _tool_calls(tree: nodes.Template) -> tuple[bool, bool]:
             return True, True
     outcome = _try(tree, _with_call('{"arg": "value"}'), calls, tools=_TOOLS)
     return supported and outcome.rendered and outcome.usage.used(outcome.watched[0]), False
+
+
+def _parallel_tool_calls(tree: nodes.Template, object_arguments: bool) -> bool:
+    messages = _with_call({"arg": "value"} if object_arguments else '{"arg": "value"}')
+    first = messages[1]["tool_calls"][0]
+    messages[1]["tool_calls"] = [first, first | {"id": "call00002"}]
+    outcome = _try(tree, messages, (1, "tool_calls", 1, "function"), tools=_TOOLS)
+    return outcome.rendered and outcome.usage.used(outcome.watched[0])
 
 
 def _with_call(arguments: Any) -> list[dict[str, Any]]:

@@ -21,16 +21,23 @@ class Conversation:
 
     `continues` is the part of the last message that the answer continues, "" for none. `template_arguments` are JSON
     values that the template sees by name (`chat_template_kwargs`, `reasoning_effort`). `reasoning_format` is the field
-    of that name, "" when it was not sent.
+    of that name, "" when it was not sent. `enable_thinking` None leaves the switch to the server.
+    `tools` are OpenAI's objects of functions, `called` is the one that a required call is of, "" for any;
+    `parallel_tool_calls` None leaves to the template whether an answer may have several. `repeats`: the beginning of a
+    continued answer is part of a streamed answer.
     """
 
     messages: Sequence[Message]
     add_generation_prompt: bool = True
     continues: Continuation = ""
-    enable_thinking: bool = False
+    enable_thinking: bool | None = None
     template_arguments: Mapping[str, Any] = field(default_factory=dict)
     tools: Sequence[Mapping[str, Any]] = ()
     reasoning_format: str = ""
+    tool_choice: Literal["auto", "required", "none"] = "auto"
+    called: str = ""
+    parallel_tool_calls: bool | None = None
+    repeats: bool = True
 
     @classmethod
     def of(cls, messages: Sequence[Message]) -> "Conversation":

@@ -6,13 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from bankml.text.markers import WHITE_SPACE as _WHITE_SPACE
+from bankml.text.markers import difference, is_marker, segments_with_text
+from bankml.text.markers import trim as _trim
+
 _USER = {"role": "user", "content": "U_USER_MSG Hello END_U"}
 _ANSWER = {"role": "assistant", "content": "A_ASST_MSG I can help END_A"}
 _REASONING = "REASON_PART I am thinking END_R"
 _ARGUMENTS = {"AA_ARG_FST_AA": "VVVV", "BB_ARG_SND_BB": "XXXX"}
 _ANCHOR = 64
 
-_WHITE_SPACE = " \t\n\v\f\r"
 _SPACE = rf"[{_WHITE_SPACE}]*"
 _MARKER = r"(?:<[^>]*>|\[[^\]]*\])"
 
@@ -22,31 +25,44 @@ Render = Callable[[Sequence[Mapping[str, Any]], bool, bool, Sequence[Mapping[str
 
 @dataclass(frozen=True)
 class ReasoningMarks:
-    """`start` and `end`, white space included; "" for a missing mark."""
+    """`start` and `end`, white space included; "" for a missing mark. `thinks`: the template is one of a model that
+    reasons."""
 
     start: str = ""
     end: str = ""
+    thinks: bool = False
 
 
 def reasoning_marks(source: str, render: Render, tool_calls: bool) -> ReasoningMarks:
+    """The marks of the template of this `source`. `tool_calls`: it shows tool calls."""
+    return corrected_marks(source, compared_marks(render, tool_calls))
+
+
+def compared_marks(render: Render, tool_calls: bool) -> ReasoningMarks:
+    """The marks as the comparisons have them."""
     marks, found = _around_reasoning(render)
     marks, found = _by_toggling_thinking(render, marks, found)
     if tool_calls:
         marks, found = _beside_tool_calls(render, marks, found)
-    old_thinking = "content.split('</think>')" in source and "reasoning_content" not in source
-    if old_thinking and "<SPECIAL_12>" not in source and not found:
-        marks = ReasoningMarks("<think>", "</think>")
-    return _corrected(source, marks)
+    return ReasoningMarks(marks.start, marks.end, found)
 
 
-def _corrected(source: str, marks: ReasoningMarks) -> ReasoningMarks:
+def is_old_thinking(source: str) -> bool:
+    """Older Qwen and DeepSeek templates do not show a thought, though their models think."""
+    shows = "content.split('</think>')" in source and "reasoning_content" not in source
+    return shows and "<SPECIAL_12>" not in source
+
+
+def corrected_marks(source: str, marks: ReasoningMarks) -> ReasoningMarks:
     """Corrections of the reference: templates that write marks their models do not use."""
+    if is_old_thinking(source) and not marks.thinks:
+        marks = ReasoningMarks("<think>", "</think>", True)
     if "Write your thoughts between <think></think> and write your response between <response></response>" in source:
-        return ReasoningMarks("<think>", "</think>")
+        return ReasoningMarks("<think>", "</think>", True)
     if all(text in source for text in ("<SPECIAL_10>", "<SPECIAL_11>", "<SPECIAL_12>", "<TOOL_RESPONSE>")):
-        return ReasoningMarks("<think>\n", "</think>")
+        return ReasoningMarks("<think>\n", "</think>", True)
     if "laguna_glm_thinking" in source:
-        return ReasoningMarks(_trim(marks.start), _trim(marks.end))
+        return ReasoningMarks(_trim(marks.start), _trim(marks.end), marks.thinks)
     return marks
 
 
@@ -85,14 +101,15 @@ def _by_toggling_thinking(render: Render, marks: ReasoningMarks, found: bool) ->
     off, on = render([_USER], True, False, ()), render([_USER], True, True, ())
     if off is None or on is None:
         return marks, found
-    only_off, only_on = _difference(off, on)
+    split = difference(off, on)
+    only_off, only_on = split.left, split.right
     if not _trim(only_off) and only_on:
         if _trim(only_on) and on.endswith(_trim(only_on)) and not marks.start:
             return ReasoningMarks(only_on, marks.end), True
     elif not _trim(only_on) and only_off:
         if _trim(only_off) and off.endswith(_trim(only_off)) and not marks.end:
-            segments = _segments_with_text(off)
-            shown = len(segments) >= 2 and segments[-1] == _trim(only_off) and _is_marker(segments[-2])
+            segments = segments_with_text(off)
+            shown = len(segments) >= 2 and segments[-1] == _trim(only_off) and is_marker(segments[-2])
             return ReasoningMarks(segments[-2] if shown else marks.start, only_off), True
     elif _trim(only_off) and _trim(only_on):
         for base, extended in ((on, off), (off, on)):
@@ -100,8 +117,8 @@ def _by_toggling_thinking(render: Render, marks: ReasoningMarks, found: bool) ->
             at = extended.rfind(anchor)
             if at < 0 or at + len(anchor) >= len(extended):
                 continue
-            extra = _segments_with_text(_trim(extended[at + len(anchor) :]))
-            if len(extra) == 2 and _is_marker(extra[0]) and _is_marker(extra[1]):
+            extra = segments_with_text(_trim(extended[at + len(anchor) :]))
+            if len(extra) == 2 and is_marker(extra[0]) and is_marker(extra[1]):
                 return ReasoningMarks(marks.start or extra[0], marks.end or extra[1]), True
     return marks, found or bool(marks.end)
 
@@ -113,9 +130,9 @@ def _beside_tool_calls(render: Render, marks: ReasoningMarks, found: bool) -> tu
         "type": "function",
         "function": {"name": "FFF_FIRST_FUN_F", "arguments": _ARGUMENTS},
     }
-    plain = render([_USER, _ANSWER | {"reasoning_content": _REASONING}], False, True, _tools())
+    plain = render([_USER, _ANSWER | {"reasoning_content": _REASONING}], False, True, probe_tools())
     calling = {"role": "assistant", "content": None, "reasoning_content": _REASONING, "tool_calls": [call]}
-    with_call = render([_USER, calling], False, True, _tools())
+    with_call = render([_USER, calling], False, True, probe_tools())
     if plain is None or with_call is None or _REASONING in plain or _REASONING not in with_call:
         return marks, found
     if (wrapped := _wrapped(with_call)) is not None:
@@ -124,7 +141,7 @@ def _beside_tool_calls(render: Render, marks: ReasoningMarks, found: bool) -> tu
     return (ReasoningMarks(marks.start, ended[1]), True) if ended else (marks, False)
 
 
-def _tools() -> list[dict[str, Any]]:
+def probe_tools() -> list[dict[str, Any]]:
     properties = {
         "AA_ARG_FST_AA": {"type": "string", "description": "First argument"},
         "BB_ARG_SND_BB": {"type": "string", "description": "Second argument"},
@@ -135,82 +152,3 @@ def _tools() -> list[dict[str, Any]]:
         {"type": "function", "function": {"name": name, "description": description, "parameters": schema}}
         for name, description in named
     ]
-
-
-def common_prefix_size(left: str, right: str) -> int:
-    """Length of the common prefix in characters."""
-    size, most, step = 0, min(len(left), len(right)), 1 << 16
-    while step:
-        while size + step <= most and left[size : size + step] == right[size : size + step]:
-            size += step
-        step //= 2
-    return size
-
-
-def _trim(text: str) -> str:
-    return text.strip(_WHITE_SPACE)
-
-
-def _segments(text: str) -> list[str]:
-    """`text` cut into markers (<…> and […]) and the text between them; after an unclosed marker nothing is cut."""
-    segments, border, closing = [], 0, ""
-    for at, character in enumerate(text):
-        if not closing and character in "<[":
-            if border < at:
-                segments.append(text[border:at])
-            border, closing = at, ">" if character == "<" else "]"
-        elif closing and character == closing:
-            segments.append(text[border : at + 1])
-            border, closing = at + 1, ""
-    return [*segments, text[border:]] if border < len(text) else segments
-
-
-def _segments_with_text(text: str) -> list[str]:
-    return [segment for segment in _segments(text) if _trim(segment)]
-
-
-def _is_marker(segment: str) -> bool:
-    return (segment[0], segment[-1]) in (("<", ">"), ("[", "]"))
-
-
-def _difference(left: str, right: str) -> tuple[str, str]:
-    """What differs between `left` and `right`: each without their common prefix and common suffix.
-
-    Segments are compared from both ends at once, as in the reference, which decides about a segment that belongs to
-    both prefix and suffix; then single characters are.
-    """
-    a, b = _segments(left), _segments(right)
-    if not a or not b:
-        return left, right
-    begin_a, end_a, begin_b, end_b = 0, len(a) - 1, 0, len(b) - 1
-    done_a = done_b = False
-    advanced = True
-    while advanced and begin_a != end_a and begin_b != end_b:
-        advanced = False
-        if a[begin_a] == b[begin_b]:
-            begin_a, begin_b, advanced = begin_a + 1, begin_b + 1, True
-        if a[end_a] == b[end_b]:
-            done_a, done_b, advanced = done_a or begin_a == end_a, done_b or begin_b == end_b, True
-            end_a, end_b = max(end_a - 1, begin_a), max(end_b - 1, begin_b)
-    if begin_a == end_a and begin_b != end_b:
-        if a[begin_a] == b[end_b]:
-            end_b, done_a = end_b - 1, True
-        elif a[begin_a] == b[begin_b]:
-            begin_b, done_a = begin_b + 1, True
-    elif begin_b == end_b and begin_a != end_a:
-        if a[end_a] == b[begin_b]:
-            end_a, done_b = end_a - 1, True
-        elif a[begin_a] == b[begin_b]:
-            begin_a, done_b = begin_a + 1, True
-    elif begin_a == end_a and begin_b == end_b and a[begin_a] == b[begin_b] and _is_marker(a[begin_a]):
-        done_a = done_b = True
-    rest_a, rest_b = "".join(a[begin_a : end_a + (not done_a)]), "".join(b[begin_b : end_b + (not done_b)])
-    ends_are_text = not _is_marker(a[end_a]) and not _is_marker(b[end_b])
-    begins_are_text = not _is_marker(a[begin_a]) and not _is_marker(b[begin_b])
-    suffix = common_prefix_size(rest_a[::-1], rest_b[::-1]) if ends_are_text else 0
-    rest_a, rest_b = rest_a[: len(rest_a) - suffix], rest_b[: len(rest_b) - suffix]
-    prefix = common_prefix_size(rest_a, rest_b) if begins_are_text else 0
-    only_left, only_right = rest_a[prefix:], rest_b[prefix:]
-    if not only_left and only_right and right.startswith(left):
-        return "", right[len(left) :]
-    return only_left, only_right

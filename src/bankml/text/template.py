@@ -3,7 +3,7 @@ them."""
 
 import functools
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,9 +13,9 @@ from bankml.text.jinja.budget import RenderBudget, TemplateError, probe_budget, 
 from bankml.text.jinja.interpreter import Interpreter
 from bankml.text.jinja.reader import read
 from bankml.text.jinja.values import Value, from_json
-from bankml.text.messages import Conversation, adapted, content_text, is_empty, with_fitting_content
-from bankml.text.reasoning import ReasoningMarks, common_prefix_size, reasoning_marks
-from bankml.text.special_content import Segment
+from bankml.text.markers import common_prefix_size
+from bankml.text.messages import Conversation, Message, adapted, content_text, is_empty, with_fitting_content
+from bankml.text.reasoning import ReasoningMarks, reasoning_marks
 
 # Enough for a long conversation, and about a second at most: a step costs about a microsecond.
 _STEPS, _STEPS_A_VALUE = 200_000, 200
@@ -39,7 +39,6 @@ class RenderedPrompt:
     prefill: str = ""
     generation_prompt: str = ""
     opening: str = ""
-    segments: tuple[Segment, ...] = ()
 
 
 class ChatTemplate:
@@ -50,6 +49,7 @@ class ChatTemplate:
         self.source = source
         self._tree = read(source)
         self._tokens = {"bos_token": bos_token, "eos_token": eos_token}
+        self._remembered: dict[str, Any] = {}
 
     @functools.cached_property
     def capabilities(self) -> Capabilities:
@@ -99,17 +99,43 @@ class ChatTemplate:
         return opening, prefill
 
     def _shown(self, conversation: Conversation, add_generation_prompt: bool, now: float) -> str:
-        """The messages rendered without the one that is continued."""
+        return self.shown(conversation, self.shown_messages(conversation), add_generation_prompt, now)
+
+    def shown_messages(self, conversation: Conversation) -> list[Message]:
+        """The messages that the template shows: all but one that is continued. Raises RequestError."""
         messages = conversation.messages[:-1] if conversation.continues else conversation.messages
-        variables: dict[str, Any] = {"enable_thinking": conversation.enable_thinking}
+        return adapted(messages, self.source, self.capabilities)
+
+    def shown(
+        self,
+        conversation: Conversation,
+        messages: Sequence[Mapping[str, Any]],
+        add_generation_prompt: bool,
+        now: float | None = None,
+        extra: Mapping[str, Any] | None = None,
+    ) -> str:
+        """`messages` with the tools and arguments of `conversation`, and `extra` variables. Raises RequestError."""
+        variables: dict[str, Any] = {"preserve_reasoning": True, "enable_thinking": bool(conversation.enable_thinking)}
         if conversation.tools:
             variables["tools"] = conversation.tools
-        return self.render(
-            adapted(messages, self.source, self.capabilities),
-            add_generation_prompt,
-            variables | dict(conversation.template_arguments),
-            now,
-        )
+        variables |= {**conversation.template_arguments, **(extra or {})}
+        return self.render(messages, add_generation_prompt, variables, now)
+
+    def remembered(self, name: str, find: Callable[[], Any]) -> Any:
+        """What `find` returns, which depends on the template alone; called at the first use of `name`."""
+        if name not in self._remembered:
+            self._remembered[name] = find()
+        return self._remembered[name]
+
+    def probe(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        add_generation_prompt: bool,
+        enable_thinking: bool,
+        tools: Sequence[Mapping[str, Any]],
+    ) -> str | None:
+        """`messages` as they are, for an analysis; None where the template cannot render them."""
+        return self._probe(messages, add_generation_prompt, enable_thinking, tools)
 
     def render(
         self,

@@ -1,7 +1,5 @@
 """OpenAI's chat completions as llama-server writes them, with a receipt."""
 
-import secrets
-import string
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -9,18 +7,18 @@ from dataclasses import dataclass, field
 from bankml import __version__
 from bankml.api.formats.completion import CompletionFormat
 from bankml.api.formats.counts import prompt_progress, timings, usage
-from bankml.api.formats.response import Answer, Chunk, Json, Receipt, ResponseContext, StreamRules
+from bankml.api.formats.response import Answer, Chunk, Json, ResponseContext, StreamRules, WithReceipt
+from bankml.api.generation import random_id
 from bankml.engine.completion import PromptProgress
 from bankml.http.exchange import EVENT_STREAM
 from bankml.http.json_out import DONE
-from bankml.receipt.check import RECEIPT_KEY
+from bankml.text.answer import Content, Delta, Reasoning, ToolCall
 
 FINGERPRINT = f"bankml-{__version__}"
-ID_LETTERS = string.ascii_letters + string.digits
 
 
 def completion_id() -> str:
-    return "chatcmpl-" + "".join(secrets.choice(ID_LETTERS) for _ in range(32))
+    return "chatcmpl-" + random_id()
 
 
 @dataclass(frozen=True)
@@ -61,7 +59,7 @@ class ChatFormat:
 
     def chunk(self, chunk: Chunk) -> Json:
         role: Json = {"role": "assistant", "content": None}
-        choice = _choice(role if chunk.delta is None else {"content": chunk.delta.text}, None)
+        choice = _choice(role if chunk.delta is None else delta_object(chunk.delta), None)
         if chunk.logprobs:
             choice["logprobs"] = {"content": chunk.logprobs}
         value = self._chunk([choice])
@@ -70,22 +68,26 @@ class ChatFormat:
     def progress(self, progress: PromptProgress, seconds: float) -> Json:
         return self._chunk([_choice({}, None)]) | {"prompt_progress": prompt_progress(progress, seconds)}
 
-    def final(self, answer: Answer, receipt: Receipt) -> Sequence[Json]:
-        last = self._chunk([_choice({}, answer.finish)])
+    def final(self, answer: Answer, receipt: WithReceipt) -> Sequence[Json]:
+        last = self._chunk([_choice({}, finish_reason(answer))])
         counts = {"usage": usage(answer.stats), "timings": timings(answer.stats)}
         counts |= self._verbose(answer)
         if self._options.include_usage:
-            return last | {RECEIPT_KEY: receipt()}, self._chunk([]) | counts
-        return (last | counts | {RECEIPT_KEY: receipt()},)
+            return receipt(last), self._chunk([]) | counts
+        return (receipt(last | counts),)
 
-    def buffered(self, answer: Answer, receipt: Receipt) -> Json:
-        message = {"role": "assistant", "content": answer.content}
-        choice: Json = {"finish_reason": answer.finish, "index": 0, "message": message}
+    def buffered(self, answer: Answer, receipt: WithReceipt) -> Json:
+        message: Json = {"role": "assistant", "content": answer.content}
+        if answer.reasoning:
+            message["reasoning_content"] = answer.reasoning
+        if answer.calls:
+            message["tool_calls"] = [_call(call) for call in answer.calls]
+        choice: Json = {"finish_reason": finish_reason(answer), "index": 0, "message": message}
         if answer.logprobs:
             choice["logprobs"] = {"content": answer.logprobs}
         value = self._object.with_choices([choice], "chat.completion")
         counts = {"usage": usage(answer.stats), "timings": timings(answer.stats)}
-        return value | counts | self._verbose(answer) | {RECEIPT_KEY: receipt()}
+        return receipt(value | counts | self._verbose(answer))
 
     def _verbose(self, answer: Answer) -> Json:
         """llama-server's `__verbose`: the answer as `/completion` would give it."""
@@ -95,6 +97,29 @@ class ChatFormat:
 
     def _chunk(self, choices: list[Json]) -> Json:
         return self._object.with_choices(choices, "chat.completion.chunk")
+
+
+def finish_reason(answer: Answer) -> str:
+    return "tool_calls" if answer.finish == "stop" and answer.calls else answer.finish
+
+
+def delta_object(delta: Delta) -> Json:
+    """A delta as llama-server writes it: the first of a call has its id, type and name."""
+    if isinstance(delta, Content):
+        return {"content": delta.text}
+    if isinstance(delta, Reasoning):
+        return {"reasoning_content": delta.text}
+    call: Json = {"index": delta.index}
+    if delta.id:
+        call |= {"id": delta.id, "type": "function"}
+    function = {"name": delta.name} if delta.name else {}
+    if delta.arguments:
+        function["arguments"] = delta.arguments
+    return {"tool_calls": [call | ({"function": function} if function else {})]}
+
+
+def _call(call: ToolCall) -> Json:
+    return {"type": "function", "function": {"name": call.name, "arguments": call.arguments}, "id": call.id}
 
 
 def _choice(delta: Json, finish: str | None) -> Json:

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 
 from bankml.api.formats.counts import prompt_progress, timings
 from bankml.api.formats.ending import stop_type
-from bankml.api.formats.response import Answer, Chunk, Json, Receipt, ResponseContext, StreamRules
+from bankml.api.formats.response import Answer, Chunk, Json, ResponseContext, StreamRules, WithReceipt
 from bankml.engine.completion import UNLIMITED, PromptProgress
 from bankml.http.exchange import EVENT_STREAM
-from bankml.receipt.check import RECEIPT_KEY
+from bankml.text.answer import text_of
 
 _ABSENT = object()
 
@@ -26,7 +26,7 @@ class CompletionFormat:
     def chunk(self, chunk: Chunk) -> Json:
         value: Json = {
             "index": 0,
-            "content": "" if chunk.delta is None else chunk.delta.text,
+            "content": text_of(chunk.delta),
             "tokens": chunk.tokens,
             "stop": False,
             "id_slot": 0,
@@ -42,15 +42,15 @@ class CompletionFormat:
         counts = {"tokens_predicted": 0, "tokens_evaluated": progress.total}
         return value | counts | {"prompt_progress": prompt_progress(progress, seconds)}
 
-    def final(self, answer: Answer, receipt: Receipt) -> Sequence[Json]:
-        return (self._selected(self.summary(answer, "", [])) | {RECEIPT_KEY: receipt()},)
+    def final(self, answer: Answer, receipt: WithReceipt) -> Sequence[Json]:
+        return (receipt(self._selected(self.summary(answer, "", []))),)
 
-    def buffered(self, answer: Answer, receipt: Receipt) -> Json:
+    def buffered(self, answer: Answer, receipt: WithReceipt) -> Json:
         tokens = answer.tokens if self._context.request.response.return_tokens else []
         value = self.summary(answer, answer.content, tokens)
         if answer.logprobs:
             value["completion_probabilities"] = answer.logprobs
-        return self._selected(value) | {RECEIPT_KEY: receipt()}
+        return receipt(self._selected(value))
 
     def _selected(self, value: Json) -> Json:
         """`response_fields`: each a field, or a path such as `generation_settings/n_predict`, whose last part names it

@@ -1,27 +1,38 @@
 """Answers of `/api/chat` and `/api/generate` as Ollama writes them, with a receipt."""
 
+import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from bankml.api.formats.response import Answer, Chunk, Json, Receipt, StreamRules
+from bankml.api.formats.response import Answer, Chunk, Json, StreamRules, WithReceipt
 from bankml.api.ollama.durations import moment, nanoseconds_of
 from bankml.engine.completion import PromptProgress
 from bankml.http.exchange import NDJSON
-from bankml.receipt.check import RECEIPT_KEY
+from bankml.text.answer import Delta, Reasoning, ToolCall, text_of
 
-TextField = Callable[[str], Json]
-"""Puts a part of the answer's text into an object."""
-
-
-def message(text: str) -> Json:
-    """The text of `/api/chat`."""
-    return {"message": {"role": "assistant", "content": text}}
+MessageField = Callable[[str, str, Sequence[ToolCall]], Json]
+"""Puts content, reasoning and tool calls, or a part of them, into an object."""
 
 
-def response(text: str) -> Json:
-    """The text of `/api/generate`."""
-    return {"response": text}
+def message(text: str, thinking: str = "", calls: Sequence[ToolCall] = ()) -> Json:
+    """The answer of `/api/chat`."""
+    value: Json = {"role": "assistant", "content": text}
+    if thinking:
+        value["thinking"] = thinking
+    if calls:
+        value["tool_calls"] = [_call(call) for call in calls]
+    return {"message": value}
+
+
+def response(text: str, thinking: str = "", calls: Sequence[ToolCall] = ()) -> Json:
+    """The answer of `/api/generate`, which has no tools."""
+    return {"response": text} | ({"thinking": thinking} if thinking else {})
+
+
+def _call(call: ToolCall) -> Json:
+    arguments = json.loads(call.arguments)
+    return {"id": call.id, "function": {"index": call.index, "name": call.name, "arguments": arguments}}
 
 
 @dataclass(frozen=True)
@@ -34,7 +45,7 @@ class OllamaFormat:
     """
 
     model: str
-    text_field: TextField
+    message_field: MessageField
     arrived: float
     loading: float = 0.0
     left_out: int = 0
@@ -46,28 +57,30 @@ class OllamaFormat:
 
     def chunk(self, chunk: Chunk) -> Json:
         """An object before the last."""
-        value = {**self._head("" if chunk.delta is None else chunk.delta.text), "done": False}
+        value = {**self._head(*_of_delta(chunk.delta)), "done": False}
         return value | ({"logprobs": chunk.logprobs} if chunk.logprobs else {})
 
     def progress(self, progress: PromptProgress, seconds: float) -> Json:
         """Ollama's API has no request for it."""
         return {**self._head(""), "done": False}
 
-    def final(self, answer: Answer, receipt: Receipt) -> Sequence[Json]:
-        return (self._final("", answer, receipt),)
+    def final(self, answer: Answer, receipt: WithReceipt) -> Sequence[Json]:
+        return (self._final(answer, receipt),)
 
-    def buffered(self, answer: Answer, receipt: Receipt) -> Json:
-        return self._final(answer.content, answer, receipt)
+    def buffered(self, answer: Answer, receipt: WithReceipt) -> Json:
+        return self._final(answer, receipt, answer.content, answer.reasoning, answer.calls)
 
     def without_answer(self, reason: str) -> Json:
         """The one object of a response for which nothing was computed: the model was loaded or unloaded."""
         return {**self._head(""), "done": True, "done_reason": reason, **self._durations()}
 
-    def _final(self, text: str, answer: Answer, receipt: Receipt) -> Json:
+    def _final(
+        self, answer: Answer, receipt: WithReceipt, text: str = "", thinking: str = "", calls: Sequence[ToolCall] = ()
+    ) -> Json:
         """`prompt_eval_count` is the count of the prompt's tokens, of which `bankml_cache_n` were cache hits."""
         stats = answer.stats
-        return {
-            **self._head(text),
+        value = {
+            **self._head(text, thinking, calls),
             "done": True,
             "done_reason": answer.finish,
             **self._durations(),
@@ -79,15 +92,21 @@ class OllamaFormat:
             "bankml_cache_n": stats.cached_tokens,
             **({"bankml_messages_left_out": self.left_out} if self.left_out else {}),
             **({} if self.served_ctx is None else {"bankml_num_ctx": self.served_ctx}),
-            RECEIPT_KEY: receipt(),
         }
+        return receipt(value)
 
-    def _head(self, text: str) -> Json:
-        return {"model": self.model, "created_at": moment(time.time_ns()), **self.text_field(text)}
+    def _head(self, text: str, thinking: str = "", calls: Sequence[ToolCall] = ()) -> Json:
+        return {"model": self.model, "created_at": moment(time.time_ns()), **self.message_field(text, thinking, calls)}
 
     def _durations(self) -> Json:
         total = time.monotonic() - self.arrived
         return {"total_duration": nanoseconds_of(total), "load_duration": nanoseconds_of(self.loading)}
+
+
+def _of_delta(delta: Delta | None) -> tuple[str, str, Sequence[ToolCall]]:
+    if isinstance(delta, Reasoning):
+        return "", delta.text, ()
+    return ("", "", (delta,)) if isinstance(delta, ToolCall) else (text_of(delta), "", ())
 
 
 def entry_with(n_alternatives: int) -> Callable[[Json], Json]:

@@ -21,12 +21,17 @@ from bankml.http.exchange import NDJSON, Headers, Reply
 from bankml.http.json_out import json_bytes, ndjson_line, sse_event
 from bankml.library.request import GenerationRequest
 from bankml.library.resident import Resident
-from bankml.text.answer import Content, Delta, content_of
+from bankml.receipt.check import RECEIPT_KEY
+from bankml.receipt.messages import ChatMessages
+from bankml.text.answer import Content, Delta, MessageText, ToolCall
 
 Json = dict[str, Any]
 
-Receipt = Callable[[], Mapping[str, object]]
-"""Makes the receipt of a response whose text has all been written."""
+WithReceipt = Callable[[Json], Json]
+"""The last object of a response with its receipt, which covers every object before and that one."""
+
+Receipt = Callable[[ChatMessages], Mapping[str, object]]
+"""Makes the receipt of a response that has these messages and whose text has all been written."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +63,8 @@ class Answer:
     """A complete answer. `tokens` are its ids, `logprobs` its entries (none in a stream, which has sent them)."""
 
     content: str
+    reasoning: str
+    calls: Sequence[ToolCall]
     tokens: list[int]
     logprobs: list[Json]
     stats: GenerationStats
@@ -100,10 +107,10 @@ class ResponseFormat(Protocol):
     def progress(self, progress: PromptProgress, seconds: float) -> Json:
         """An object of a stream whose prompt is being computed (`return_progress`), for so many seconds already."""
 
-    def final(self, answer: Answer, receipt: Receipt) -> Sequence[Json]:
+    def final(self, answer: Answer, receipt: WithReceipt) -> Sequence[Json]:
         """The objects that end a stream."""
 
-    def buffered(self, answer: Answer, receipt: Receipt) -> Json:
+    def buffered(self, answer: Answer, receipt: WithReceipt) -> Json:
         """The answer as one object."""
 
 
@@ -116,9 +123,6 @@ class Writer(Protocol):
 
     def progress(self, progress: PromptProgress) -> None:
         """A part of the prompt has been computed."""
-
-    def begin(self, prefill: str) -> None:
-        """The content that precedes the first token, often ""."""
 
     def step(self, step: Step, deltas: Sequence[Delta]) -> bool:
         """Takes one step and the deltas that it completed. False: no further step is wanted."""
@@ -135,7 +139,7 @@ class BufferedResponse:
         self._format = form
         self._logprobs = logprobs
         self._reply = reply
-        self._content: list[str] = []
+        self._message = MessageText()
         self._tokens: list[int] = []
         self._entries: list[TokenReport] = []
 
@@ -145,11 +149,8 @@ class BufferedResponse:
     def progress(self, progress: PromptProgress) -> None:
         """A buffered response has none."""
 
-    def begin(self, prefill: str) -> None:
-        self._content.append(prefill)
-
     def step(self, step: Step, deltas: Sequence[Delta]) -> bool:
-        self._content.append(content_of(deltas))
+        self._message.add(deltas)
         self._tokens.append(step.token)
         if step.entry is not None:
             self._entries.append(step.entry)
@@ -159,17 +160,19 @@ class BufferedResponse:
         generation, tokens = self._context.generation, self._context.resident.tokens
         entries = without_stop_word(self._entries, stop_word_tokens(last, generation.pieces, tokens))
         logprobs = self._logprobs.array(entries)
-        answer = _answer("".join(self._content), self._tokens, logprobs, last)
-        dropped = generation.not_enforced
-        value = self._format.buffered(answer, receipt) | _dropped_keywords(dropped)
+        answer = _answer(self._message, self._tokens, logprobs, last)
+        dropped, messages = generation.not_enforced, ChatMessages()
+
+        def with_receipt(value: Json) -> Json:
+            messages.add(value)
+            return value | {RECEIPT_KEY: receipt(messages)}
+
+        value = self._format.buffered(answer, with_receipt) | _dropped_keywords(dropped)
         self._reply.whole(200, json_bytes(value), headers=_warning(dropped))
 
 
 class StreamedResponse:
-    """Writes the answer as a stream of objects as it is generated.
-
-    The beginning of a continued answer comes with the first content.
-    """
+    """Writes the answer as a stream of objects as it is generated."""
 
     def __init__(self, context: ResponseContext, form: ResponseFormat, logprobs: Logprobs, reply: Reply) -> None:
         self._format = form
@@ -179,8 +182,8 @@ class StreamedResponse:
         self._dropped = context.generation.not_enforced
         self._began = 0.0  # when computing the prompt began, time.monotonic()
         self._started = False
-        self._prefill = ""
-        self._content: list[str] = []
+        self._message = MessageText()
+        self._messages = ChatMessages()
         self._tokens: list[int] = []
         self._unsent: list[int] = []
 
@@ -192,12 +195,8 @@ class StreamedResponse:
             self._began = self._began or time.monotonic()
             self._send(self._format.progress(progress, time.monotonic() - self._began))
 
-    def begin(self, prefill: str) -> None:
-        self._prefill = prefill
-        self._content.append(prefill)
-
     def step(self, step: Step, deltas: Sequence[Delta]) -> bool:
-        self._content.append(content_of(deltas))
+        self._message.add(deltas)
         self._tokens.append(step.token)
         self._unsent.append(step.token)
         chunks: list[Delta | None] = [None] if self._format.rules.role_first and not self._started else []
@@ -216,26 +215,32 @@ class StreamedResponse:
         if entry is None or not self._format.rules.released_entries_only:
             return entry
         first = step.progress.completion_tokens == 1
-        return entry if first or entry.released or self._prefill else None
+        return entry if first or entry.released else None
 
     def _content_chunks(self, step: Step, deltas: Sequence[Delta], entry: TokenReport | None) -> Sequence[Delta]:
         rules = self._format.rules
-        if self._prefill and (deltas or step.entry is not None or step.finish is not None):
-            prefill, self._prefill = self._prefill, ""
-            return (Content(prefill + content_of(deltas)),)
         alone = (entry is not None and rules.entries_alone) or (step.finish is not None and rules.last_step)
         return (Content(""),) if alone and not deltas else deltas
 
     def end(self, last: Step, receipt: Receipt) -> None:
-        answer = _answer("".join(self._content), self._tokens, [], last)
-        *before, last_value = self._format.final(answer, receipt)
+        answer = _answer(self._message, self._tokens, [], last)
+
+        def with_receipt(value: Json) -> Json:
+            self._messages.add(value)
+            return value | {RECEIPT_KEY: receipt(self._messages)}
+
+        *before, last_value = self._format.final(answer, with_receipt)
         for value in (*before, last_value | _dropped_keywords(self._dropped)):
-            self._send(value)
+            self._write(value)
         if self._format.terminator and not self._reply.write(self._format.terminator):
             raise Cancelled
         self._reply.finish()
 
     def _send(self, value: Json) -> None:
+        self._messages.add(value)
+        self._write(value)
+
+    def _write(self, value: Json) -> None:
         data = ndjson_line(value) if self._format.content_type == NDJSON else sse_event(value)
         if not self._reply.write(data):
             raise Cancelled
@@ -250,5 +255,14 @@ def _warning(paths: Sequence[str]) -> Headers:
     return (("Warning", f'299 bankml "{len(paths)} keywords of the JSON schema are not enforced"'),) if paths else ()
 
 
-def _answer(content: str, tokens: list[int], logprobs: list[Json], last: Step) -> Answer:
-    return Answer(content, tokens, logprobs, last.progress, last.finish or "stop", last)
+def _answer(message: MessageText, tokens: list[int], logprobs: list[Json], last: Step) -> Answer:
+    return Answer(
+        message.content,
+        message.reasoning,
+        message.calls,
+        tokens,
+        logprobs,
+        last.progress,
+        last.finish or "stop",
+        last,
+    )

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 from bankml.api.formats.chat import CompletionObject
 from bankml.api.formats.counts import prompt_progress, timings, usage
-from bankml.api.formats.response import Answer, Chunk, Json, Receipt, ResponseContext, StreamRules
+from bankml.api.formats.response import Answer, Chunk, Json, ResponseContext, StreamRules, WithReceipt
 from bankml.engine.completion import PromptProgress
 from bankml.http.exchange import EVENT_STREAM
 from bankml.http.json_out import DONE
-from bankml.receipt.check import RECEIPT_KEY
+from bankml.text.answer import text_of
 
 KIND = "text_completion"
 
@@ -26,7 +26,7 @@ class TextCompletionFormat:
         self._sent = 0  # characters
 
     def chunk(self, chunk: Chunk) -> Json:
-        text = "" if chunk.delta is None else chunk.delta.text
+        text = text_of(chunk.delta)
         at, self._sent = self._sent, self._sent + len(text)
         value = self._object.with_choices([_choice(text, chunk.logprobs, None, at)], KIND)
         return value | {"timings": timings(chunk.stats)} if self._timings else value
@@ -35,15 +35,15 @@ class TextCompletionFormat:
         value = self._object.with_choices([_choice("", [], None, self._sent)], KIND)
         return value | {"prompt_progress": prompt_progress(progress, seconds)}
 
-    def final(self, answer: Answer, receipt: Receipt) -> Sequence[Json]:
+    def final(self, answer: Answer, receipt: WithReceipt) -> Sequence[Json]:
         return (self._with_counts(_choice("", [], answer.finish), answer, receipt),)
 
-    def buffered(self, answer: Answer, receipt: Receipt) -> Json:
+    def buffered(self, answer: Answer, receipt: WithReceipt) -> Json:
         return self._with_counts(_choice(answer.content, answer.logprobs, answer.finish), answer, receipt)
 
-    def _with_counts(self, choice: Json, answer: Answer, receipt: Receipt) -> Json:
+    def _with_counts(self, choice: Json, answer: Answer, receipt: WithReceipt) -> Json:
         value = self._object.with_choices([choice], KIND)
-        return value | {"usage": usage(answer.stats), "timings": timings(answer.stats), RECEIPT_KEY: receipt()}
+        return receipt(value | {"usage": usage(answer.stats), "timings": timings(answer.stats)})
 
 
 def _choice(text: str, logprobs: list[Json], finish: str | None, at: int = 0) -> Json:

@@ -4,7 +4,7 @@ import time
 from dataclasses import replace
 
 from bankml.api.answering import Call, answer
-from bankml.api.formats.ollama import OllamaFormat, TextField, entry_with, message, response
+from bankml.api.formats.ollama import MessageField, OllamaFormat, entry_with, message, response
 from bankml.api.formats.response import ResponseContext
 from bankml.api.generation import ContextRule
 from bankml.api.ollama.chat_request import read_chat
@@ -32,7 +32,7 @@ def generate(library: Library, request: Request, reply: Reply, keep_alive: float
 
 
 def _answer(
-    library: Library, http: Request, asked: OllamaRequest, text_field: TextField, reply: Reply, keep_alive: float
+    library: Library, http: Request, asked: OllamaRequest, message_field: MessageField, reply: Reply, keep_alive: float
 ) -> RequestOutcome:
     reference = library.resolve(asked.model)
     seconds = keep_alive if asked.keep_alive is None else asked.keep_alive
@@ -42,14 +42,14 @@ def _answer(
     n_ctx = min(n_ctx, longest)
     keep = FOR_GOOD if seconds == FOREVER else seconds
     if asked.generation is None:
-        form = OllamaFormat(asked.model, text_field, http.arrived)
+        form = OllamaFormat(asked.model, message_field, http.arrived)
         if asked.keep_alive == 0:
             return _unload(library, reference, form, reply)
         return _load(library, reference, form, keep, reply)
 
     def format_of(context: ResponseContext) -> OllamaFormat:
         left_out = context.generation.left_out
-        return OllamaFormat(asked.model, text_field, http.arrived, context.loading, left_out, served)
+        return OllamaFormat(asked.model, message_field, http.arrived, context.loading, left_out, served)
 
     call = Call(
         body=http.body,

@@ -1,6 +1,8 @@
 """The body of `POST /api/generate`: one prompt, or an empty one that loads or unloads a model."""
 
-from bankml.api.ollama.request import UNSUPPORTED, OllamaRequest, read_common
+from dataclasses import replace
+
+from bankml.api.ollama.request import UNSUPPORTED, OllamaRequest, read_common, read_think
 from bankml.api.reading import fields
 from bankml.api.reading.generation import Unsupported, refuse_unsupported
 from bankml.api.reading.json_body import read_object
@@ -27,10 +29,12 @@ def read_generate(data: bytes) -> OllamaRequest:
     raw = fields.boolean(body, "raw", False)
     system = fields.string(body, "system") or ""
     prompt = fields.string(body, "prompt") or ""
+    thinks, arguments = read_think(body)
 
     def conversation() -> Conversation:
         first: list[Message] = [{"role": "system", "content": system}] if system else []
-        return Conversation.of([*first, {"role": "user", "content": prompt}])
+        made = Conversation.of([*first, {"role": "user", "content": prompt}])
+        return replace(made, enable_thinking=thinks, template_arguments=arguments)
 
     asked = read_common(body, None if not prompt else (lambda: RawPrompt((prompt,))) if raw else conversation)
     if raw and system:

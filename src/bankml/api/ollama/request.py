@@ -11,7 +11,7 @@ from typing import Any
 from bankml.api.ollama.durations import keep_alive_seconds
 from bankml.api.ollama.options import NAMES, read_options
 from bankml.api.reading import fields
-from bankml.api.reading.generation import THINKING_OFF, Unsupported
+from bankml.api.reading.generation import Unsupported
 from bankml.errors import RequestError
 from bankml.grammar.constraint import ANY_OBJECT, ConstraintSpec
 from bankml.grammar.json_schema import json_schema_to_grammar
@@ -23,7 +23,6 @@ TOOLS_UNSUPPORTED = "tools are not supported"
 
 UNSUPPORTED: Unsupported = {
     "images": (([],), "images are not read: only text is supported"),
-    "think": ((False,), THINKING_OFF),
     "shift": ((False,), "a full context is not shifted: an answer ends with it"),
     "_debug_render_only": ((False,), "POST /apply-template shows the prompt"),
 }
@@ -73,9 +72,23 @@ def read_common(body: Mapping[str, Any], prompt: Callable[[], Conversation | Raw
         stop=options.stop,
         sampling=replace(options.sampling, n_probs=n_probs),
         constraint=constraint,
-        response=ResponseOptions(stream=stream),
+        response=ResponseOptions(stream=stream, whole_calls=True),
     )
     return OllamaRequest(model, generation, keep_alive, options.num_ctx, logprobs, truncate)
+
+
+THINK_LEVELS = ("low", "medium", "high")
+
+
+def read_think(body: Mapping[str, Any]) -> tuple[bool | None, dict[str, Any]]:
+    """`think`: whether the model reasons, None where it is not sent, and what a template sees of a level. Raises
+    RequestError."""
+    think = body.get("think")
+    if think in THINK_LEVELS:
+        return True, {"reasoning_effort": think}
+    if think is None or think == "" or isinstance(think, bool):
+        return think or None if think == "" else think, {}
+    raise fields.refuse("think", f'expected true, false, "low", "medium" or "high", but got {fields.shown(think)}')
 
 
 def model_name(body: Mapping[str, Any], *names: str) -> str:

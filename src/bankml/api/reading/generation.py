@@ -15,7 +15,7 @@ from bankml.api.reading.messages import read_conversation
 from bankml.api.reading.prompts import read_prompt
 from bankml.api.reading.sampling import read_sampling
 from bankml.errors import RequestError
-from bankml.library.request import UNLIMITED, GenerationRequest, ResponseOptions
+from bankml.library.request import UNLIMITED, GenerationRequest, ResponseOptions, ThoughtBudget
 
 Body = Mapping[str, Any]
 
@@ -31,7 +31,6 @@ UNSUPPORTED: Unsupported = {
     "functions": (([],), "functions are not supported"),
     "function_call": (("none", "auto"), "functions are not supported"),
     "lora": (([],), "LoRA adapters are not supported"),
-    "reasoning_format": (("none", "auto", "deepseek", "deepseek-legacy"), THINKING_OFF),
     "n_indent": ((0,), "indentation limits are not supported"),
     "t_max_predict_ms": ((-1, 0), "time limits are not supported"),
     "n_cache_reuse": ((0,), "reuse of shifted chunks of the cache is not supported"),
@@ -73,7 +72,7 @@ FLAGS = (
     "echo",
     "reasoning_control",
 )
-COUNTS = {"n_keep": -1, "n_discard": 0, "reasoning_budget_tokens": -1}
+COUNTS = {"n_keep": -1, "n_discard": 0}
 """Known fields that no answer depends on here: booleans, and whole numbers with the least of each. A value of another
 type is an error all the same, as in llama-server."""
 
@@ -107,8 +106,24 @@ def chat_request(body: Body) -> GenerationRequest:
     limits = _limits(body)
     conversation = read_conversation(body)
     return GenerationRequest(
-        prompt=conversation, sampling=read_sampling(body), constraint=read_chat_constraint(body), **limits
+        prompt=conversation,
+        sampling=read_sampling(body),
+        constraint=read_chat_constraint(body),
+        thought=_thought_budget(body),
+        **limits,
     )
+
+
+def _thought_budget(body: Body) -> ThoughtBudget:
+    """A value that is no number is none, as in llama-server."""
+    names = ("reasoning_budget_tokens", "thinking_budget_tokens")
+    tokens = next((body[name] for name in names if isinstance(body.get(name), int | float)), UNLIMITED)
+    if not UNLIMITED <= tokens <= fields.INT32_MAX:
+        raise RequestError(
+            f"Field 'reasoning_budget_tokens': Value must be between {UNLIMITED} <= value <= {fields.INT32_MAX}, "
+            f"but got {tokens}"
+        )
+    return ThoughtBudget(int(tokens), fields.string(body, "reasoning_budget_message") or "")
 
 
 def read_completion(data: bytes) -> GenerationRequest:

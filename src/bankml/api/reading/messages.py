@@ -4,8 +4,11 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bankml.errors import NotSupported, RequestError
+from bankml.api.reading.tools import read_tools
+from bankml.errors import RequestError
 from bankml.text.messages import Continuation, Conversation, Message, continuation, continued_part
+
+REASONING_FORMATS = ("none", "auto", "deepseek", "deepseek-legacy")
 
 _MEDIA = {"image_url": "image", "input_audio": "audio", "input_video": "video", "video_url": "video"}
 
@@ -24,9 +27,20 @@ def read_conversation(body: Mapping[str, Any]) -> Conversation:
     if continues and messages[-1]["role"] == "assistant" and "tool_calls" in messages[-1]:
         raise RequestError("Cannot continue an assistant message that contains tool calls.")
     enable_thinking, arguments = _template_arguments(body)
-    tools = _tools(body)
-    reasoning_format = body.get("reasoning_format") or ""
-    return Conversation(messages, add_generation_prompt, continues, enable_thinking, arguments, tools, reasoning_format)
+    tools, choice, called = read_tools(body)
+    return Conversation(
+        messages,
+        add_generation_prompt,
+        continues,
+        enable_thinking,
+        arguments,
+        tools,
+        _reasoning_format(body),
+        choice,
+        called,
+        _parallel(body),
+        repeats=by_itself or _boolean(body, "echo", False),
+    )
 
 
 def read_messages(messages: Any) -> list[Message]:
@@ -122,18 +136,18 @@ def _continuation(body: Mapping[str, Any], messages: Sequence[Message]) -> tuple
     return continued_part(messages[-1]), False
 
 
-def _template_arguments(body: Mapping[str, Any]) -> tuple[bool, dict[str, Any]]:
+def _template_arguments(body: Mapping[str, Any]) -> tuple[bool | None, dict[str, Any]]:
     given = body.get("chat_template_kwargs", {})
     if not isinstance(given, dict | None):
         raise RequestError(f"chat_template_kwargs must be an object, got {_shown(given)}")
     arguments = dict(given or {})
-    thinking = arguments.get("enable_thinking", False)
+    thinking = arguments.get("enable_thinking")
     if isinstance(thinking, str):
         raise RequestError('invalid type for "enable_thinking" (expected boolean, got string)')
-    enable_thinking = thinking is True
+    enable_thinking = thinking if isinstance(thinking, bool) else None
     effort = body.get("reasoning_effort")
-    if not isinstance(effort, str | None):
-        raise RequestError(f"reasoning_effort must be a string, got {_shown(effort)}")
+    if not isinstance(effort, str):
+        effort = None  # as in llama-server
     if effort == "none":
         enable_thinking = False
         arguments.pop("reasoning_effort", None)
@@ -142,15 +156,17 @@ def _template_arguments(body: Mapping[str, Any]) -> tuple[bool, dict[str, Any]]:
     return enable_thinking, arguments
 
 
-def _tools(body: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    tools, choice = body.get("tools"), body.get("tool_choice", "auto")
-    if not isinstance(tools, list | None):
-        raise RequestError(f"Expected 'tools' to be an array, got {_shown(tools)}")
-    if choice not in ("auto", "none", "required", None) and not isinstance(choice, dict):
-        raise RequestError(f"Invalid tool_choice: {choice}")
-    if tools:
-        raise NotSupported("tools are not supported: bankML does not call tools")
-    return ()
+def _reasoning_format(body: Mapping[str, Any]) -> str:
+    wanted = body.get("reasoning_format")
+    if wanted not in (None, *REASONING_FORMATS):
+        raise RequestError(f"Unknown reasoning format: {wanted if isinstance(wanted, str) else _shown(wanted)}")
+    return wanted or ""
+
+
+def _parallel(body: Mapping[str, Any]) -> bool | None:
+    """None, as the template's default, for what is no boolean, as in llama-server."""
+    asked = body.get("parallel_tool_calls")
+    return asked if isinstance(asked, bool) else None
 
 
 def _boolean(body: Mapping[str, Any], key: str, default: bool) -> bool:

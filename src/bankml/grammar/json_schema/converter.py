@@ -36,9 +36,13 @@ class Converter:
 
     def text(self) -> str:
         """The grammar. Raises SchemaConversionError for errors found during the conversion."""
+        self.check()
+        return self._rules.text()
+
+    def check(self) -> None:
+        """Raises SchemaConversionError for errors found during the conversion."""
         if self._problems:
             raise SchemaConversionError("JSON schema conversion failed:\n" + "\n".join(self._problems))
-        return self._rules.text()
 
     def _visit(self, node: nodes.Node, name: str) -> str:
         self._rules.budget.step()

@@ -86,7 +86,7 @@ def _is_in(left: Value, right: Value, budget: RenderBudget) -> bool:
     if isinstance(left, Undefined) or right is None:
         raise TemplateError(f"Cannot look for {type_name(left)} in {type_name(right)}")
     if not (
-        is_array(right)
+        (is_array(right) and not is_array(left))
         or isinstance(right, dict)
         or (isinstance(right, bytes) and (left is None or isinstance(left, bytes)))
     ):
