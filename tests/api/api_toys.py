@@ -5,6 +5,10 @@ import time
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 
+from bankml.answers.describe import describe
+from bankml.answers.format import AnswerFormat
+from bankml.answers.request import FormatRequest
+from bankml.answers.tags import AnswerBuilder
 from bankml.api.ollama.routes import Ollama
 from bankml.api.routes import NativeApplication
 from bankml.engine.completion import Engine
@@ -17,7 +21,7 @@ from bankml.library.residency import Library
 from bankml.library.resident import Resident
 from bankml.receipt.receipt import Provenance, sha256_hex
 from bankml.sampling.parameters import SamplingParams
-from bankml.text.template import ChatTemplate, RenderedPrompt
+from bankml.text.template import ChatTemplate
 from tests.engine.engine_toys import ByteVocabulary, GreedySampler, ToyModel, ToyPieces, saying
 
 PROVENANCE = Provenance("bankml-native test", sha256_hex(b"weights"), "play")
@@ -56,16 +60,18 @@ class ToyResident(Resident):
     toy_sampler = staticmethod(lambda overrides: GreedySampler())
     toy_template = None
 
-    def render(self, conversation, *, for_grammar=False):
-        if self.toy_template is not None and for_grammar:  # the toy's own prompt, as the template's grammar sees it
-            asked = self.toy_template.prompt(conversation, for_grammar=True)
-            return replace(self.render(conversation), generation_prompt=asked.generation_prompt, opening=asked.opening)
+    def answer_format(self, conversation, schema=None):
+        if self.toy_template is not None and (schema is not None or conversation.tools):  # the toy's own prompt
+            form = describe(FormatRequest(self.toy_template, conversation, schema))
+            return replace(form, prompt=self.answer_format(replace(conversation, tools=())).prompt)
         messages = conversation.messages
         if not all(isinstance(m["content"], str) for m in messages):
             raise RequestError("All messages must contain 'content'")
         prefill = messages[-1]["content"] if conversation.continues else ""
         shown = messages[:-1] if conversation.continues else messages
-        return RenderedPrompt("".join(f"Q:{m['content']}\n" for m in shown) + "A:" + prefill, prefill)
+        p = AnswerBuilder()
+        prompt = "".join(f"Q:{m['content']}\n" for m in shown) + "A:" + prefill
+        return AnswerFormat(prompt, prefill, p.build(p.content(p.rest()) + p.end()), continues=bool(prefill))
 
     def sampler(self, overrides):
         overrides.over(self.defaults, self._vocabulary)

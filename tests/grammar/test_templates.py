@@ -4,12 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
-from bankml.grammar.content import ContentStream
-from bankml.grammar.template_grammar import answer_shape
 
 from bankml.api.reading.constraints import read_chat_constraint
 from bankml.errors import RequestError
-from bankml.text.reasoning import ReasoningMarks
 from bankml.text.template import ChatTemplate
 from tests.grammar.answer_cases import CONTINUED, MESSAGES, SCHEMAS, TEMPLATES
 from tests.grammar.constraining import constrain, content_stream
@@ -71,13 +68,15 @@ def test_the_content_is_the_value_as_the_reference_tells_it(template):
 def test_it_does_not_matter_in_what_pieces_an_answer_comes(template):
     made = held(template, json_schema={"type": "object"})
     for answer in RECORDED[template]["answers"]:
-        assert content_stream(made).push(answer) == contents(content_stream(made), answer)[-1]
+        one, by_character = content_stream(made), content_stream(made)
+        whole = one.push(answer) + one.finish()
+        assert whole == contents(by_character, answer)[-1] + by_character.finish()
 
 
 def test_deep_answers_are_no_trouble():
     content = content_stream(held("plain", json_schema={}))
     answer = '{"a":' + "[" * 100_000 + "]" * 100_000 + "}"
-    assert content.push(answer + " and more") == answer
+    assert content.push(answer + " and more") + content.finish() == answer
 
 
 @pytest.mark.parametrize(
@@ -120,45 +119,9 @@ def test_what_is_refused(fields, why):
         held("plain", **fields)
 
 
-def test_a_grammar_of_the_request_s_own_stands_alone():
-    made = held("think", grammar='root ::= "x"')
-    assert (made.grammar, made.opening, content_stream(made)) == ('root ::= "x"', "", None)
-    assert held("think", grammar="") is None
-
-
 @pytest.mark.parametrize("schema", [1, "{}", True, [], [{"type": "null"}]])
 def test_a_schema_that_is_no_object_is_refused_in_the_words_of_its_field(schema):
     with pytest.raises(RequestError, match=r"^Field 'json_schema': \"json_schema\": JSON schema conversion failed:\n"):
         held("plain", json_schema=schema)
     with pytest.raises(RequestError, match=r"^Unable to generate parser for this template"):
         held("plain", response_format={"type": "json_object", "schema": schema})
-
-
-THINKING = {"chat_template_kwargs": {"enable_thinking": True}}
-
-
-@pytest.mark.parametrize(
-    "fields", [{"reasoning_format": "none"}, THINKING, {"chat_template_kwargs": {"enable_thinking": None}}]
-)
-def test_a_thought_that_would_be_told_in_another_way_is_refused(fields):
-    with pytest.raises(RequestError, match="thinking is switched off on this server"):
-        held("think", **fields)
-    assert held("plain", **fields) is None
-
-
-def test_thinking_before_a_value_is_played():
-    assert held("think", **THINKING, json_schema={}).shape is not None
-    assert held("think", chat_template_kwargs={"enable_thinking": False}) is None
-
-
-@pytest.mark.parametrize(
-    "source", ["<|channel|>", "<tool_call> <function= <parameter=", "[SYSTEM_PROMPT][TOOL_CALLS][ARGS]"]
-)
-def test_templates_with_answers_of_another_shape_are_refused(source):
-    with pytest.raises(RequestError, match="not supported with this model's chat template"):
-        answer_shape(source, ReasoningMarks(), "")
-
-
-def test_white_space_alone_is_no_mark():
-    shape = answer_shape("", ReasoningMarks("\n", "\n\n"), "<|assistant|>")
-    assert ContentStream(shape, "<|assistant|>").push(' {"a": 1}') == '{"a": 1}'

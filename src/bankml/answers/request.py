@@ -77,7 +77,7 @@ class FormatRequest:
 
     @property
     def has_schema(self) -> bool:
-        return isinstance(self.schema, dict)
+        return self.schema is not None
 
     @cached_property
     def schema_document(self) -> SchemaDocument:
