@@ -1,4 +1,4 @@
-/* Asks a verified model one question: the answer on standard output as it comes, the receipt's hashes on standard error.
+/* Sends a chat request to a verified model: streams the answer to stdout, prints the receipt's hashes to stderr.
  *
  *   cc chat.c $(bankml capi --cflags --libs) -o chat
  *   ./chat MODEL.gguf MODEL.gguf.FORK.json "What is a receipt?"
@@ -8,13 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Called for every piece of the answer; 0 would stop it. */
+/* Called for every piece of the answer; returning 0 would stop it. */
 static int print_piece(const char *piece, size_t len, void *user) {
     FILE *out = user;
     return fwrite(piece, 1, len, out) == len && fflush(out) == 0;
 }
 
-/* The request for one question, which the caller frees; NULL when there is no memory. */
+/* The request for one question, which the caller frees; NULL if out of memory. */
 static char *request_for(const char *question) {
     static const char head[] = "{\"max_tokens\": 256, \"messages\": [{\"role\": \"user\", \"content\": \"", tail[] = "\"}]}";
     char *request = malloc(sizeof head + 6 * strlen(question) + sizeof tail), *to = request;

@@ -1,4 +1,4 @@
-// Asks a verified model one question: the answer on standard output as it comes, the receipt's hashes on standard error.
+// Sends a chat request to a verified model: streams the answer to stdout, prints the receipt's hashes to stderr.
 //
 //   c++ -std=c++17 chat.cpp $(bankml capi --cflags --libs) -o chat
 //   ./chat MODEL.gguf MODEL.gguf.FORK.json "What is a receipt?"
@@ -28,8 +28,8 @@ Model open_model(const char *path, const char *fork) {
     return model;
 }
 
-// Gives each piece of the answer to `on_piece`, which returns whether to go on and throws nothing; returns the whole
-// answer's JSON.
+// Calls `on_piece` with each piece of the answer; it returns whether to continue and must not throw. Returns the
+// response's JSON.
 template <class OnPiece>
 std::string chat(const Model &model, const std::string &request, OnPiece on_piece) {
     const bankml_piece_cb call = [](const char *piece, std::size_t len, void *user) {

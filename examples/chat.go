@@ -1,5 +1,5 @@
-// Chat asks a verified model one question: the answer on standard output as it comes, the receipt's hashes on standard
-// error.
+// Chat sends a chat request to a verified model: it streams the answer to stdout and prints the receipt's hashes to
+// stderr.
 //
 //	CGO_CFLAGS="$(bankml capi --cflags)" CGO_LDFLAGS="$(bankml capi --libs)" go build chat.go
 //	./chat MODEL.gguf MODEL.gguf.FORK.json "What is a receipt?"
@@ -39,17 +39,17 @@ func Open(path, fork string) (*Model, error) {
 	return &Model{handle}, nil
 }
 
-// Close gives the model's memory back.
+// Close frees the model.
 func (m *Model) Close() { C.bankml_close(m.handle) }
 
-// Receipt is what vouches for an answer.
+// Receipt has the hashes of an answer.
 type Receipt struct {
 	Model    string `json:"model_sha256"`
 	Request  string `json:"request_sha256"`
 	Response string `json:"response_sha256"`
 }
 
-// Error is a request that was not answered; Code is one of BANKML_E_….
+// Error is a failed request; Code is one of BANKML_E_….
 type Error struct {
 	Code    int
 	Message string
@@ -66,8 +66,8 @@ func onPiece(piece *C.char, size C.size_t, user unsafe.Pointer) C.int {
 	return 0
 }
 
-// Chat answers a request, the body that /v1/chat/completions takes. Each piece of the answer goes to write, which returns
-// whether to go on.
+// Chat sends a request, the body of /v1/chat/completions. It calls write with each piece of the answer; write returns
+// whether to continue.
 func (m *Model) Chat(request []byte, write func(string) bool) (*Receipt, error) {
 	cRequest := C.CString(string(request))
 	defer C.free(unsafe.Pointer(cRequest))

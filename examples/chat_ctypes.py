@@ -1,4 +1,4 @@
-"""Asks a verified model a question: the answer to standard output as it comes, the receipt's hashes to standard error.
+"""Sends a chat request to a verified model: streams the answer to stdout, prints the receipt's hashes to stderr.
 
 python3 chat_ctypes.py MODEL.gguf MODEL.gguf.FORK.json "What is a receipt?"
 """
@@ -11,12 +11,12 @@ import sys
 from collections.abc import Callable
 
 Piece = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_char), ctypes.c_size_t, ctypes.c_void_p)
-# A char * that is the caller's to free: ctypes makes a c_char_p into bytes, and its address would be lost.
+# A char * that the caller frees: ctypes converts a c_char_p to bytes, which would lose its address.
 Owned = ctypes.POINTER(ctypes.c_char)
 
 
 def load() -> ctypes.CDLL:
-    """The library, where `bankml capi` says it is."""
+    """Loads the library from the path that `bankml capi` prints."""
     prefix = subprocess.run(["bankml", "capi", "--prefix"], check=True, capture_output=True, text=True).stdout.strip()
     library = ctypes.CDLL(f"{prefix}/lib/libbankml.so")
     model, text, place = ctypes.c_void_p, ctypes.c_char_p, ctypes.POINTER(Owned)
@@ -33,7 +33,7 @@ def load() -> ctypes.CDLL:
 
 
 class Model:
-    """A verified, loaded model. Raises RuntimeError, with the reason, where it is refused."""
+    """A verified, loaded model. Raises RuntimeError, with the reason, if it is refused."""
 
     def __init__(self, library: ctypes.CDLL, path: str, fork: str) -> None:
         self._library = library
@@ -50,7 +50,7 @@ class Model:
         self._library.bankml_close(self._handle)
 
     def chat(self, request: dict, write: Callable[[str], bool]) -> dict:
-        """Gives each piece of the answer to `write`, which says whether to go on; returns the whole answer."""
+        """Calls `write` with each piece of the answer, which returns whether to continue; returns the response."""
 
         @Piece
         def on_piece(piece, size, _):
@@ -65,7 +65,7 @@ class Model:
         return answer
 
     def _taken(self, text: Owned) -> str:
-        """A string of the library's, which is freed."""
+        """A copy of a string of the library, which is freed."""
         try:
             return ctypes.string_at(text).decode() if text else ""
         finally:

@@ -148,4 +148,75 @@ class Ggml:
         return self._compute(product.value, x.shape)
 
 
-__all__ = ["F16", "F32", "NEOX", "NORMAL", "Ggml", "c_double", "library"]
+REPACKED = (2, 12, 20, 39)  # Q4_0, Q4_K, IQ4_NL, MXFP4: the types of which llama.cpp repacks rows of eight
+
+
+class Backend:
+    """Products as llama.cpp computes a model's: with the weights in the buffer that its loader would choose."""
+
+    def __init__(self, threads: int = 2) -> None:
+        self._ggml = Ggml(threads, 1 << 20)
+        base, cpu = self._ggml.base, self._ggml.cpu
+        for name in ("ggml_get_rows", "ggml_backend_alloc_ctx_tensors_from_buft", "ggml_backend_cpu_buffer_type",
+                     "ggml_backend_get_device", "ggml_backend_reg_get_proc_address"):  # fmt: skip
+            getattr(base, name).restype = c_void_p
+        cpu.ggml_backend_cpu_init.restype = cpu.ggml_backend_cpu_reg.restype = c_void_p
+        self._backend = c_void_p(cpu.ggml_backend_cpu_init())
+        cpu.ggml_backend_cpu_set_n_threads(self._backend, c_int(threads))
+        self._plain = c_void_p(base.ggml_backend_cpu_buffer_type())
+        found = base.ggml_backend_reg_get_proc_address(
+            c_void_p(cpu.ggml_backend_cpu_reg()), b"ggml_backend_dev_get_extra_bufts"
+        )
+        extra = ctypes.CFUNCTYPE(POINTER(c_void_p), c_void_p)(found)
+        self._packing = c_void_p(extra(c_void_p(base.ggml_backend_get_device(self._backend)))[0])
+
+    def mul_mat(self, kind: int, weights: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """weights uint8 [rows, bytes of a row], x float32 [n, columns] -> [n, rows]."""
+        rows, (n, columns) = len(weights), x.shape
+        packed = kind in REPACKED and rows % 8 == 0
+        return self._run("mul_mat", kind, (columns, rows), weights, (F32, (columns, n), x), (n, rows), packed)
+
+    def get_rows(self, kind: int, weights: np.ndarray, columns: int) -> np.ndarray:
+        """Every row of the weights, dequantized: [rows, columns]."""
+        rows = len(weights)
+        numbers = np.arange(rows, dtype=np.int32)
+        return self._run("get_rows", kind, (columns, rows), weights, (I32, (rows, 1), numbers), (rows, columns), False)
+
+    def _run(
+        self,
+        operation: str,
+        kind: int,
+        shape: tuple[int, int],
+        weights: np.ndarray,
+        other: tuple[int, tuple[int, int], np.ndarray],
+        out: tuple[int, int],
+        packed: bool,
+    ) -> np.ndarray:
+        base = self._ggml.base
+        contexts = [c_void_p(base.ggml_init(_InitParams(1 << 20, None, True))) for _ in range(2)]
+
+        def tensor(context: c_void_p, type_: int, extents: tuple[int, int]) -> c_void_p:
+            return c_void_p(base.ggml_new_tensor_2d(context, c_int(type_), *(c_int64(e) for e in extents)))
+
+        w, x = tensor(contexts[0], kind, shape), tensor(contexts[1], *other[:2])
+        y = c_void_p(getattr(base, f"ggml_{operation}")(contexts[1], w, x))
+        graph = c_void_p(base.ggml_new_graph(contexts[1]))
+        base.ggml_build_forward_expand(graph, y)
+        kinds = (self._packing if packed else self._plain, self._plain)
+        buffers = [
+            c_void_p(base.ggml_backend_alloc_ctx_tensors_from_buft(context, buffer))
+            for context, buffer in zip(contexts, kinds, strict=True)
+        ]
+        for to, array in ((w, np.ascontiguousarray(weights)), (x, np.ascontiguousarray(other[2]))):
+            base.ggml_backend_tensor_set(to, c_void_p(array.ctypes.data), c_size_t(0), c_size_t(array.nbytes))
+        assert base.ggml_backend_graph_compute(self._backend, graph) == 0
+        result = np.empty(out, np.float32)
+        base.ggml_backend_tensor_get(y, c_void_p(result.ctypes.data), c_size_t(0), c_size_t(result.nbytes))
+        for buffer in buffers:
+            base.ggml_backend_buffer_free(buffer)
+        for context in contexts:
+            base.ggml_free(context)
+        return result
+
+
+__all__ = ["F16", "F32", "NEOX", "NORMAL", "Backend", "Ggml", "c_double", "library"]

@@ -19,6 +19,9 @@ struct ActivationFormat {
 // f16: k floats a column, each rounded to f16 and widened again.
 extern const ActivationFormat f16_activations;
 
+// The same in bf16, and k floats as they are.
+extern const ActivationFormat bf16_activations, f32_activations;
+
 // q8_0: blocks of 32 signed bytes q with a scale d (widened from its f16) and the sum of the block's values.
 struct Q8Column {
     const std::int8_t *q;

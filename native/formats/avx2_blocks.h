@@ -38,6 +38,21 @@ inline __m256i signed_pairs(__m256i w, __m256i q) {
 
 inline __m256i pairs_to_fours(__m256i pairs) { return _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)); }
 
+// The sum of 32 products of signed bytes, -128 among them.
+inline std::int32_t exact_sum(__m256i w, __m256i q) {
+    const __m256i low = _mm256_madd_epi16(_mm256_cvtepi8_epi16(_mm256_castsi256_si128(w)),
+                                          _mm256_cvtepi8_epi16(_mm256_castsi256_si128(q)));
+    const __m256i high = _mm256_madd_epi16(_mm256_cvtepi8_epi16(_mm256_extracti128_si256(w, 1)),
+                                           _mm256_cvtepi8_epi16(_mm256_extracti128_si256(q, 1)));
+    return sum_all(_mm256_add_epi32(low, high));
+}
+
+// Each nibble's entry of a table of sixteen bytes.
+inline __m256i look_up(const std::int8_t *table, __m256i nibbles) {
+    const __m128i values = _mm_loadu_si128(reinterpret_cast<const __m128i *>(table));
+    return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(values), nibbles);
+}
+
 // Calls tile.template operator()<C>(first) for columns [first, first + C), C at most `most` (4 or 8).
 template <std::size_t most, class Tile>
 inline void for_columns(std::size_t n, const Tile &tile) {
@@ -83,6 +98,42 @@ void lanes_rows(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8
             }
             for (std::size_t c = 0; c < C; ++c) {
                 y[(first + c) * ldy + r] = sum_halves(acc[c]);
+            }
+        });
+    }
+}
+
+// portable::pairs_rows
+template <class Codec>
+void pairs_rows(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8Column *columns, std::size_t n,
+                float *y, std::size_t ldy) {
+    const std::size_t blocks = k / small_block, paired = blocks / 2 * 2;
+    for (std::size_t r = 0; r < rows; ++r, w += blocks * Codec::bytes) {
+        for_columns<4>(n, [&]<std::size_t C>(std::size_t first) {
+            __m256 acc[C][2];
+            for (auto &a : acc) {
+                a[0] = a[1] = _mm256_setzero_ps();
+            }
+            for (std::size_t b = 0; b < paired; ++b) {
+                const std::uint8_t *block = w + b * Codec::bytes;
+                const __m256i value = Codec::load(block);
+                const float scale = Codec::scale(block);
+                for (std::size_t c = 0; c < C; ++c) {
+                    const Q8Column &x = columns[first + c];
+                    const __m256i pairs = signed_pairs(value, load_bytes(x.q + b * small_block));
+                    const __m256 fours = _mm256_cvtepi32_ps(pairs_to_fours(pairs));
+                    acc[c][b % 2] = _mm256_fmadd_ps(_mm256_set1_ps(x.d[b] * scale), fours, acc[c][b % 2]);
+                }
+            }
+            for (std::size_t c = 0; c < C; ++c) {
+                const Q8Column &x = columns[first + c];
+                float total = sum_halves(_mm256_add_ps(acc[c][0], acc[c][1]));
+                if (paired < blocks) {
+                    const std::uint8_t *block = w + paired * Codec::bytes;
+                    const __m256i value = Codec::load(block), q = load_bytes(x.q + paired * small_block);
+                    total = std::fma(x.d[paired] * Codec::scale(block), float(exact_sum(value, q)), total);
+                }
+                y[(first + c) * ldy + r] = total;
             }
         });
     }

@@ -43,18 +43,101 @@ inline std::int32_t sum_four(__m128i v) {
     return _mm_cvtsi128_si32(_mm_add_epi32(u, _mm_shuffle_epi32(u, 0xb1)));
 }
 
+// Sixteen scales, two each 32 values, from signed bytes.
+inline void spread_group_scales(__m128i bytes, __m256i scale[8]) {
+    for (int part = 0; part < 8; ++part) {
+        const __m128i which = _mm_insert_epi64(_mm_set1_epi8(char(2 * part)), 0x0101010101010101ll * (2 * part + 1), 1);
+        scale[part] = _mm256_cvtepi8_epi16(_mm_shuffle_epi8(bytes, which));
+    }
+}
+
+// 64 bytes of two-bit codes.
+inline void unpack_two_bits(const std::uint8_t *codes, __m256i value[8]) {
+    const __m256i two = _mm256_set1_epi8(3);
+    for (int half = 0; half < 2; ++half) {
+        const __m256i all = load_bytes(codes + half * 32);
+        value[half * 4] = _mm256_and_si256(all, two);
+        value[half * 4 + 1] = _mm256_and_si256(_mm256_srli_epi16(all, 2), two);
+        value[half * 4 + 2] = _mm256_and_si256(_mm256_srli_epi16(all, 4), two);
+        value[half * 4 + 3] = _mm256_and_si256(_mm256_srli_epi16(all, 6), two);
+    }
+}
+
 // The scaled sums of part's 32 products, four to a lane.
+template <bool with_sign = false>
 inline __m256i part_sums(const UnpackedBlock &block, const std::int8_t *q, int part) {
-    return _mm256_madd_epi16(block.scale[part], _mm256_maddubs_epi16(block.value[part], load_bytes(q + part * 32)));
+    const __m256i x = load_bytes(q + part * 32), value = block.value[part];
+    const __m256i pairs = with_sign ? signed_pairs(value, x) : _mm256_maddubs_epi16(value, x);
+    return _mm256_madd_epi16(block.scale[part], pairs);
 }
 
 // lane_sums of the definition.
+template <bool with_sign = false>
 inline __m256i lane_sums(const UnpackedBlock &block, const std::int8_t *q) {
-    __m256i sum = part_sums(block, q, 0);
+    __m256i sum = part_sums<with_sign>(block, q, 0);
     for (int part = 1; part < 8; ++part) {
-        sum = _mm256_add_epi32(sum, part_sums(block, q, part));
+        sum = _mm256_add_epi32(sum, part_sums<with_sign>(block, q, part));
     }
     return sum;
+}
+
+// portable::super_lanes_rows. `with_sign`: values are signed; `above(block, sums)`, where there is one, is taken off
+// the lanes.
+template <class Codec>
+void super_lanes_rows(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8KColumn *columns, std::size_t n,
+                      float *y, std::size_t ldy) {
+    const std::size_t blocks = k / super_block;
+    for (std::size_t r = 0; r < rows; ++r, w += blocks * Codec::bytes) {
+        for_columns<8>(n, [&]<std::size_t C>(std::size_t first) {
+            __m256 acc[C];
+            for (__m256 &a : acc) {
+                a = _mm256_setzero_ps();
+            }
+            for (std::size_t b = 0; b < blocks; ++b) {
+                const std::uint8_t *block = w + b * Codec::bytes;
+                const float d = Codec::scale(block);
+                UnpackedBlock unpacked;
+                Codec::unpack(block, unpacked);
+                for (std::size_t c = 0; c < C; ++c) {
+                    const Q8KColumn &x = columns[first + c];
+                    __m256i sums = lane_sums<Codec::with_sign>(unpacked, x.q + b * super_block);
+                    if constexpr (requires { Codec::above(block, x.sums); }) {
+                        sums = _mm256_sub_epi32(sums, Codec::above(block, x.sums + b * q8_K_sums));
+                    }
+                    acc[c] = _mm256_fmadd_ps(_mm256_set1_ps(x.d[b] * d), _mm256_cvtepi32_ps(sums), acc[c]);
+                }
+            }
+            for (std::size_t c = 0; c < C; ++c) {
+                y[(first + c) * ldy + r] = sum_halves(acc[c]);
+            }
+        });
+    }
+}
+
+// portable::panel_rows
+template <class Codec>
+void panel_rows(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8KColumn *columns, std::size_t n,
+                float *y, std::size_t ldy) {
+    const std::size_t blocks = k / super_block;
+    for (std::size_t r = 0; r < rows; ++r, w += blocks * Codec::bytes) {
+        for_columns<4>(n, [&]<std::size_t C>(std::size_t first) {
+            float total[C] = {};
+            for (std::size_t b = 0; b < blocks; ++b) {
+                const std::uint8_t *block = w + b * Codec::bytes;
+                const float d = Codec::scale(block);
+                UnpackedBlock unpacked;
+                Codec::unpack(block, unpacked);
+                for (std::size_t c = 0; c < C; ++c) {
+                    const Q8KColumn &x = columns[first + c];
+                    const std::int32_t sum = sum_all(lane_sums<Codec::with_sign>(unpacked, x.q + b * super_block));
+                    total[c] = std::fma(float(sum), d * x.d[b], total[c]);
+                }
+            }
+            for (std::size_t c = 0; c < C; ++c) {
+                y[(first + c) * ldy + r] = total[c];
+            }
+        });
+    }
 }
 
 }  // namespace

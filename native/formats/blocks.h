@@ -90,6 +90,42 @@ void minimum_rows(const std::uint8_t *w, std::size_t rows, std::size_t k, const 
     }
 }
 
+// Eight lanes twice, for blocks of even and of odd number, added at the end; a last block without a partner is one more
+// multiply-add of its whole sum: ggml_vec_dot_iq4_nl_q8_0, ggml_vec_dot_mxfp4_q8_0.
+template <class Codec>
+void pairs_rows(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8Column *columns, std::size_t n,
+                float *y, std::size_t ldy) {
+    const std::size_t blocks = k / small_block, paired = blocks / 2 * 2;
+    std::int8_t value[small_block];
+    for (std::size_t r = 0; r < rows; ++r, w += blocks * Codec::bytes) {
+        for (std::size_t c = 0; c < n; ++c) {
+            float lane[16] = {};
+            for (std::size_t b = 0; b < paired; ++b) {
+                Codec::decode(w + b * Codec::bytes, value);
+                const float d = columns[c].d[b] * Codec::scale(w + b * Codec::bytes);
+                for (std::size_t l = 0; l < 8; ++l) {
+                    const std::int32_t four = signed_sum(value + l * 4, columns[c].q + b * small_block + l * 4, 4);
+                    float &sum = lane[b % 2 * 8 + l];
+                    sum = std::fma(d, float(four), sum);
+                }
+            }
+            for (std::size_t l = 0; l < 8; ++l) {
+                lane[l] += lane[8 + l];
+            }
+            float total = sum_lanes(lane);
+            if (paired < blocks) {
+                Codec::decode(w + paired * Codec::bytes, value);
+                std::int32_t sum = 0;
+                for (std::size_t i = 0; i < small_block; ++i) {
+                    sum += value[i] * columns[c].q[paired * small_block + i];
+                }
+                total = std::fma(columns[c].d[paired] * Codec::scale(w + paired * Codec::bytes), float(sum), total);
+            }
+            y[c * ldy + r] = total;
+        }
+    }
+}
+
 // One chain a row, the sum of a block's products in integers: what the reference computes over its repacked rows of
 // eight (gemv_q4_b32_8x8_q8_0_lut_avx and the gemm beside it).
 template <class Codec>

@@ -65,6 +65,12 @@ Choice repacked_or(std::size_t rows, std::size_t, std::size_t span) {
     return {rows % 8 == 0 ? packed : span == 1 ? lone : several, 0, 0};
 }
 
+// For a type whose rows of eight the reference computes as a panel from eight rows of activations on.
+inline constexpr std::size_t lanes_family = 0, panel_family = 1;
+inline Choice panel_or_lanes(std::size_t rows, std::size_t, std::size_t span) {
+    return {rows % 8 == 0 && span >= 8 ? panel_family : lanes_family, 0, 0};
+}
+
 // A product over typed columns as a Product.
 template <class Column, auto function>
 void product_of(const std::uint8_t *w, std::size_t rows, std::size_t k, const void *x, std::size_t n, float *y,
@@ -76,6 +82,10 @@ void block_product_of(const std::uint8_t *w, std::size_t rows, std::size_t k, co
                       std::size_t ldy, float *scratch) {
     function(w, rows, k, static_cast<const Column *>(x), n, y, ldy, scratch);
 }
+
+// What the nibbles of IQ4_NL and IQ4_XS stand for.
+inline constexpr std::int8_t iq4_values[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                               1,    13,   25,  38,  53,  69,  89,  113};
 
 inline std::uint16_t block_scale(const std::uint8_t *block) {
     std::uint16_t h;

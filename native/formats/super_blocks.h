@@ -33,4 +33,62 @@ inline void lane_sums(const std::int8_t *value, const std::int16_t *scales, cons
     }
 }
 
+namespace portable {
+
+// Eight lanes, one fused multiply-add a block and lane. A codec has `decode(block, value[256], scales[16])`,
+// `scale(block)`, and may have `adjust(block, sums, lane)`, which takes from the lanes what is in the activations' sums
+// alone.
+template <class Codec>
+void super_lanes_rows(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8KColumn *columns, std::size_t n,
+                      float *y, std::size_t ldy) {
+    std::int8_t value[super_block];
+    std::int16_t scales[groups];
+    for (std::size_t r = 0; r < rows; ++r, w += k / super_block * Codec::bytes) {
+        for (std::size_t c = 0; c < n; ++c) {
+            float lane[8] = {};
+            for (std::size_t b = 0; b < k / super_block; ++b) {
+                const std::uint8_t *block = w + b * Codec::bytes;
+                std::int32_t sum[8];
+                Codec::decode(block, value, scales);
+                lane_sums(value, scales, columns[c].q + b * super_block, sum);
+                if constexpr (requires { Codec::adjust(scales, columns[c].sums, sum); }) {
+                    Codec::adjust(scales, columns[c].sums + b * q8_K_sums, sum);
+                }
+                const float d = columns[c].d[b] * Codec::scale(block);
+                for (std::size_t l = 0; l < 8; ++l) {
+                    lane[l] = std::fma(d, float(sum[l]), lane[l]);
+                }
+            }
+            y[c * ldy + r] = sum_lanes(lane);
+        }
+    }
+}
+
+// One chain a row, a multiply-add of a block's whole sum: the panels of iqp.cpp (iqp_gemv_8x8_q8_K, iqp_gemm_8x8_q8_K).
+template <class Codec>
+void panel_rows(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8KColumn *columns, std::size_t n,
+                float *y, std::size_t ldy) {
+    std::int8_t value[super_block];
+    std::int16_t scales[groups];
+    for (std::size_t r = 0; r < rows; ++r, w += k / super_block * Codec::bytes) {
+        for (std::size_t c = 0; c < n; ++c) {
+            float total = 0.0f;
+            for (std::size_t b = 0; b < k / super_block; ++b) {
+                const std::uint8_t *block = w + b * Codec::bytes;
+                std::int32_t sum[8];
+                Codec::decode(block, value, scales);
+                lane_sums(value, scales, columns[c].q + b * super_block, sum);
+                std::int32_t all = 0;
+                for (const std::int32_t one : sum) {
+                    all += one;
+                }
+                total = std::fma(float(all), Codec::scale(block) * columns[c].d[b], total);
+            }
+            y[c * ldy + r] = total;
+        }
+    }
+}
+
+}  // namespace portable
+
 }  // namespace bankml

@@ -1,13 +1,26 @@
 // AVX2 with FMA, F16C and BMI2. This file itself is compiled for any x86-64.
 #include "kernels/avx2/avx2.h"
+#include "formats/bf16/bf16.h"
 #include "formats/f16/f16.h"
+#include "formats/f32/f32.h"
+#include "formats/floats.h"
+#include "formats/iq4_nl/iq4_nl.h"
+#include "formats/iq4_xs/iq4_xs.h"
+#include "formats/mxfp4/mxfp4.h"
 #include "formats/q1_0/q1_0.h"
 #include "formats/q2_0/q2_0.h"
+#include "formats/q2_K/q2_K.h"
+#include "formats/q3_K/q3_K.h"
 #include "formats/q4_0/q4_0.h"
+#include "formats/q4_1/q4_1.h"
 #include "formats/q4_K/q4_K.h"
+#include "formats/q5_0/q5_0.h"
+#include "formats/q5_1/q5_1.h"
 #include "formats/q5_K/q5_K.h"
 #include "formats/q6_K/q6_K.h"
 #include "formats/q8_0/q8_0.h"
+#include "formats/tq1_0/tq1_0.h"
+#include "formats/tq2_0/tq2_0.h"
 #include "isa/sets.h"
 
 namespace bankml {
@@ -48,6 +61,24 @@ constinit const ProductOverride overrides[] = {
     {&q4_K_format, q4_K_lanes, {.rows = product_of<Q8KColumn, avx2::q4_K_lanes_rows>}},
     {&q5_K_format, 0, {.rows = product_of<Q8KColumn, avx2::q5_K_rows>}},
     {&q6_K_format, 0, {.rows = product_of<Q8KColumn, avx2::q6_K_rows>}},
+    {&f32_format, float_dot, {.rows = avx2::f32_rows}},
+    {&f32_format, float_gemm, {.block = avx2::f32_gemm, .plan = gemm_plan}},
+    {&bf16_format, float_dot, {.rows = avx2::bf16_rows}},
+    {&bf16_format, float_gemm, {.block = avx2::bf16_gemm, .plan = gemm_plan}},
+    {&q4_1_format, 0, {.rows = product_of<Q8_1Column, avx2::q4_1_rows>}},
+    {&q5_0_format, 0, {.rows = product_of<Q8Column, avx2::q5_0_rows>}},
+    {&q5_1_format, 0, {.rows = product_of<Q8_1Column, avx2::q5_1_rows>}},
+    {&q2_K_format, 0, {.rows = product_of<Q8KColumn, avx2::q2_K_rows>}},
+    {&q3_K_format, 0, {.rows = product_of<Q8KColumn, avx2::q3_K_rows>}},
+    {&iq4_nl_format, iq4_nl_chain, {.rows = product_of<Q8Column, avx2::iq4_nl_chain_rows>}},
+    {&iq4_nl_format, iq4_nl_pairs, {.rows = product_of<Q8Column, avx2::iq4_nl_pairs_rows>}},
+    {&iq4_nl_format, iq4_nl_lanes, {.rows = product_of<Q8Column, avx2::iq4_nl_lanes_rows>}},
+    {&iq4_xs_format, lanes_family, {.rows = product_of<Q8KColumn, avx2::iq4_xs_lanes_rows>}},
+    {&iq4_xs_format, panel_family, {.rows = product_of<Q8KColumn, avx2::iq4_xs_panel_rows>}},
+    {&mxfp4_format, mxfp4_chain, {.rows = product_of<Q8Column, avx2::mxfp4_chain_rows>}},
+    {&mxfp4_format, mxfp4_pairs, {.rows = product_of<Q8Column, avx2::mxfp4_pairs_rows>}},
+    {&tq1_0_format, 0, {.rows = product_of<Q8KColumn, avx2::tq1_0_rows>}},
+    {&tq2_0_format, 0, {.rows = product_of<Q8KColumn, avx2::tq2_0_rows>}},
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
-"""Every refusal bankML makes, with the HTTP status and the exit code it ends in.
+"""All errors of bankML, with their HTTP status and exit code.
 
-    BankmlError                 exit 1   500  server_error               the root; also an engine that failed
+    BankmlError                 exit 1   500  server_error               the root
     ├── UsageError              exit 1                                   the command line was wrong
     ├── FileProblem             exit 1   500  server_error               a file is missing, unreadable, unwritable
     ├── Refused                 exit 2   422  invalid_model_error        the guard, the pin or a manifest refuses it
@@ -9,13 +9,14 @@
     │   ├── PinMismatch         exit 2   503  unavailable_error          the file is not the one that was pinned
     │   └── ModelChanged        exit 2   503  unavailable_error          the file is not the one that was verified
     ├── Truncated               exit 3   422  invalid_model_error        the header needs more bytes than there are
-    ├── EngineFailed            exit 1   502  bad_gateway_error          llama-server is gone, or its answer is none
+    ├── EngineFailed            exit 1   502  bad_gateway_error          llama-server ended, or its response is bad
+    │   └── EngineTimeout       exit 1   504  gateway_timeout_error      llama-server sent nothing for too long
     └── RequestError                     400  invalid_request_error      the client's mistake
         ├── ContextExceeded              400  exceed_context_size_error  the prompt does not fit
         ├── HostForbidden                403  permission_error           Host is not loopback
         ├── NotFound                     404  not_found_error            no such route or model
         ├── MethodNotAllowed             405  invalid_request_error
-        ├── RequestTimeout               408  invalid_request_error      a head or a body did not come in time
+        ├── RequestTimeout               408  invalid_request_error      a head or a body was not received in time
         ├── BodyTooLarge                 413  invalid_request_error
         ├── WrongMediaType               415  invalid_request_error
         ├── NotSupported                 501  not_supported_error
@@ -50,7 +51,7 @@ class UsageError(BankmlError):
 
 
 class FileProblem(BankmlError):
-    """What is wrong with the file at `path`, as the message spells it; empty where the message has no path."""
+    """A problem with the file at `path`, as spelled in the message; empty where the message has no path."""
 
     def __init__(self, message: str, path: str = "") -> None:
         super().__init__(message)
@@ -106,6 +107,11 @@ class Truncated(BankmlError):
 class EngineFailed(BankmlError):
     status = 502
     kind = "bad_gateway_error"
+
+
+class EngineTimeout(EngineFailed):
+    status = 504
+    kind = "gateway_timeout_error"
 
 
 class RequestError(BankmlError):
@@ -171,7 +177,7 @@ class Cancelled(Exception):
 
 
 PREFIXES = {1: "error", 2: "refuse", 3: "need_more"}
-"""How the line about an error begins, by its exit code."""
+"""The first word of the line about an error, by exit code."""
 
 
 def final_line(error: BaseException) -> str:
@@ -198,13 +204,13 @@ def first_cause(error: BaseException) -> str:
 
 
 def one_line(text: str) -> str:
-    """`text` with whatever a terminal would act on, or a line would end at, written as an escape."""
+    """`text` with control characters and line ends escaped."""
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 @contextmanager
 def named(name: str) -> Iterator[None]:
-    """A refusal of a room that sees only a file's header gets the file's name before it."""
+    """Prefixes the file's name to a Refused that was raised for its header alone."""
     try:
         yield
     except Refused as error:

@@ -1,7 +1,7 @@
-"""Files that appear whole or not at all.
+"""Opens files that users name, and writes files atomically.
 
-What is being made has a name of its own, and is locked by whoever makes it. What a killed process left behind is so
-told from what is in the making, and removed by the next that makes the same.
+A file being written has a temporary name and is locked by its writer. That distinguishes it from what a killed process
+left behind, which the next writer of the same file removes.
 """
 
 import errno
@@ -25,13 +25,13 @@ def problem(action: str, path: str | os.PathLike[str], error: OSError) -> FilePr
 
 
 def unreadable(path: str | os.PathLike[str], why: str) -> FileProblem:
-    """The same for a file that is there, and not what is read: `cannot read x.json: not JSON`."""
+    """The same for a file with the wrong content: `cannot read x.json: not JSON`."""
     return FileProblem(f"cannot read {os.fspath(path)}: {why}", os.fspath(path))
 
 
 def open_regular(path: str | os.PathLike[str], *, follow: bool = True) -> BinaryIO:
-    """Opens a regular file to read; never waits for a FIFO's other end. Without `follow` a symbolic link is not opened.
-    Raises FileProblem."""
+    """Opens a regular file for reading, unbuffered: the one way to open a file that a user names. Never blocks on a
+    FIFO. Without `follow` a symbolic link is refused. Raises FileProblem."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW))
     except (OSError, ValueError) as error:
@@ -48,16 +48,16 @@ def open_regular(path: str | os.PathLike[str], *, follow: bool = True) -> Binary
 
 @contextmanager
 def atomic_write(path: str | os.PathLike[str], mode: int = 0o644, *, follow: bool = True) -> Iterator[BinaryIO]:
-    """A binary file that takes the name `path` when the block ends well, and leaves nothing behind when it does not.
+    """A binary file that gets the name `path` when the block succeeds, and leaves nothing behind when it fails.
 
-    Written under a temporary name in the same folder, flushed to the disk, then renamed: at any moment `path` is the
-    old file or the whole new one. A symbolic link is written through; without `follow` it is replaced, and what it
-    leads to stays as it is. Raises FileProblem where the system refuses.
+    Written under a temporary name in the same folder, synced to the disk, then renamed: at any moment `path` is the old
+    file or the complete new one. A symbolic link is followed; without `follow` it is replaced and its target kept.
+    Raises FileProblem.
     """
     target = Path(os.path.realpath(path) if follow else path)
     temporary = target.parent / f".{target.name[:100]}.{_random()}.part"
     _sweep(target.parent, re.escape(f".{target.name[:100]}.") + RANDOM + r"\.part", 0, os.unlink)
-    try:  # around its making too: a signal may come in between
+    try:  # includes the creation: a signal may arrive right after it
         try:
             with _created(temporary) as out:
                 yield out
@@ -76,9 +76,9 @@ def atomic_write(path: str | os.PathLike[str], mode: int = 0o644, *, follow: boo
 
 @contextmanager
 def temporary_directory(folder: Path, prefix: str) -> Iterator[Path]:
-    """A new folder in `folder`, named `prefix` and sixteen hex digits, that goes with all it holds when the block ends.
+    """A new folder in `folder`, named `prefix` and sixteen hex digits, removed with its content when the block ends.
 
-    `prefix` tells what is made there: other such folders that nobody holds are left-overs. Raises OSError.
+    Other folders with this prefix that no process has locked are left-overs and are removed. Raises OSError.
     """
     import shutil  # it imports the compression modules, which no other command needs
 
@@ -102,34 +102,34 @@ def _random() -> str:
 
 
 def _created(path: Path) -> BinaryIO:
-    """A new file, locked by us."""
+    """A new file, locked by this process."""
     while True:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        if _held(descriptor):
+        if _locked(descriptor):
             return os.fdopen(descriptor, "wb")
         os.close(descriptor)
 
 
 def _created_folder(path: Path) -> int:
-    """A new folder, locked by the descriptor that is returned."""
+    """A new folder, locked through the descriptor that is returned."""
     while True:
         path.mkdir(0o700)
         with suppress(FileNotFoundError):
             descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-            if _held(descriptor):
+            if _locked(descriptor):
                 return descriptor
             os.close(descriptor)
 
 
-def _held(descriptor: int) -> bool:
-    """Locks what was just made. False when another, who found it not locked yet, has swept it."""
-    with suppress(OSError):  # a file system without locks is one without sweeping, too
+def _locked(descriptor: int) -> bool:
+    """Locks what was just created. False when another process, finding it not locked yet, has removed it."""
+    with suppress(OSError):  # on a file system without locks nothing is removed either
         fcntl.flock(descriptor, fcntl.LOCK_EX)
     return os.fstat(descriptor).st_nlink > 0
 
 
 def _sweep(folder: Path, pattern: str, flags: int, remove: Callable[[Path], object]) -> None:
-    """Removes what a killed process left in `folder` under a name like `pattern`; what is locked is in the making."""
+    """Removes what killed processes left in `folder` under names like `pattern`; what is locked is in use."""
     with suppress(OSError):
         for name in filter(re.compile(pattern).fullmatch, os.listdir(folder)):
             with suppress(OSError):
@@ -142,7 +142,7 @@ def _sweep(folder: Path, pattern: str, flags: int, remove: Callable[[Path], obje
 
 
 def _sync_folder(folder: Path) -> None:
-    """Makes a rename durable; a file system that cannot sync a folder has nothing more to offer."""
+    """Makes a rename durable, where the file system can sync a folder."""
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:

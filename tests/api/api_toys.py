@@ -13,6 +13,7 @@ from bankml.api.ollama.routes import Ollama
 from bankml.api.routes import NativeApplication
 from bankml.engine.completion import Engine
 from bankml.errors import ModelChanged, RequestError
+from bankml.grammar.constraint import NO_CONSTRAINT
 from bankml.http.exchange import Request
 from bankml.library.facts import FileFacts
 from bankml.library.reference import PinnedFile
@@ -60,9 +61,11 @@ class ToyResident(Resident):
     toy_sampler = staticmethod(lambda overrides: GreedySampler())
     toy_template = None
 
-    def answer_format(self, conversation, schema=None):
-        if self.toy_template is not None and (schema is not None or conversation.tools):  # the toy's own prompt
-            form = describe(FormatRequest(self.toy_template, conversation, schema))
+    def answer_format(self, conversation, spec=NO_CONSTRAINT):
+        if self.content_special != "parse":
+            return super().answer_format(conversation, spec)
+        if self.toy_template is not None and (spec.schema is not None or conversation.tools):  # the toy's own prompt
+            form = describe(FormatRequest(self.toy_template, conversation, spec.schema, spec.strict))
             return replace(form, prompt=self.answer_format(replace(conversation, tools=())).prompt)
         messages = conversation.messages
         if not all(isinstance(m["content"], str) for m in messages):
@@ -104,7 +107,7 @@ class ToyOpener:
     def facts(self, source):
         return FileFacts()
 
-    def judge(self, source):
+    def check(self, source):
         pass
 
     def open(self, source):
@@ -142,8 +145,8 @@ class MemoryReply:
         self.status, self.body, self.content_type, self.headers = status, body, content_type, dict(headers)
         self.finished = True
 
-    def start(self, status, content_type, ping_interval=None):
-        self.ping_interval = ping_interval
+    def start(self, status, content_type, ping_interval=None, headers=()):
+        self.ping_interval, self.headers = ping_interval, dict(headers)
         assert self.status is None, "answered twice"
         self.status, self.content_type = status, content_type
 

@@ -263,7 +263,7 @@ def test_a_failure_after_the_first_token_becomes_an_event(caplog):
     assert reply.events[-1] == {
         "error": {
             "code": 500,
-            "message": "the server failed at this request; its log says where",
+            "message": "internal error; the server's log has the traceback",
             "type": "server_error",
         }
     }

@@ -93,7 +93,7 @@ def test_every_form_of_a_prompt(prompt):
         ({"stream": "yes"}, "Field 'stream'"),
         ({"return_tokens": 1}, "Field 'return_tokens'"),
         ({"response_fields": "content"}, "Field 'response_fields'"),
-        ({"model": "other"}, "there is no model 'other' here"),
+        ({"model": "other"}, "unknown model 'other'"),
         ({"prompt": [65] * 4096}, "exceeds the available context size (4096 tokens)"),
     ],
 )

@@ -22,7 +22,7 @@ class SocketReply:
         self.start(status, content_type)
         self.write(body)
 
-    def start(self, status, content_type, ping_interval=None):
+    def start(self, status, content_type, ping_interval=None, headers=()):
         self._handler.send_response(status)
         self._handler.send_header("Content-Type", content_type)
         self._handler.send_header("Connection", "close")
@@ -111,5 +111,5 @@ def test_refusals_are_the_clients_own_errors(client):
         "message": "Field 'n': Value must be between 1 <= value <= 1, but got 2",
         "type": "invalid_request_error",
     }
-    with pytest.raises(openai.NotFoundError, match="there is no model 'gpt-4' here"):
+    with pytest.raises(openai.NotFoundError, match="unknown model 'gpt-4'"):
         client.chat.completions.create(model="gpt-4", messages=MESSAGES, stream=True)

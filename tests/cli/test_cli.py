@@ -140,8 +140,8 @@ def test_convert(run, model):
 
 def test_serve_checks_its_arguments_before_it_reads_anything(run, model):
     for words, says in (
-        ((), "say what answers: --native, --spawn LLAMA_SERVER, or --upstream HOST:PORT"),
-        (("--native", "--spawn", "x"), "--native and --spawn are two ways to answer"),
+        ((), "name an engine: --native, --spawn LLAMA_SERVER, or the --upstream HOST:PORT"),
+        (("--native", "--spawn", "x"), "--native and --spawn exclude each other"),
         (("--spawn", "x", "--slot-dir", "nowhere"), "--slot-dir nowhere is not a folder"),
         (("--native", "--ctx", "0"), "--ctx 0 is out of range"),
         (("--native", "--threads", "0"), "--threads 0 is out of range"),

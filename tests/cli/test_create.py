@@ -55,7 +55,7 @@ def run(capfd, tmp_path, forks, monkeypatch):
 
 def test_from_a_name(run, forks):
     path = forks / "mario.MODEL.json"
-    assert run("Mario", "FROM base\nSYSTEM It's-a me!\n") == (0, f"mario is made of base: {path}\n", "")
+    assert run("Mario", "FROM base\nSYSTEM It's-a me!\n") == (0, f"mario is derived from base: {path}\n", "")
     assert Registry(str(forks)).resolve("mario").layer.system == "It's-a me!"
     assert run("son:v1", "FROM mario\nPARAMETER seed 3")[0] == 0
     assert json.loads((forks / "son:v1.MODEL.json").read_text())["layer"]["system"] == "It's-a me!"
@@ -82,7 +82,7 @@ def test_from_a_pinned_file(run, forks, tmp_path):
     code, _, err = run("luigi", "FROM ./base.gguf")
     assert code == 1 and err.endswith(f"not in {forks}, the folder of its record: give --models {tmp_path}\n")
     code, _, err = run("luigi", "FROM base")
-    assert code == 2 and f"is not in {forks}: refused (--models DIR names the folder that has it)" in err
+    assert code == 2 and f"is not in {forks}: refused (--models DIR names its folder)" in err
     assert run("luigi", "FROM base", "--models", tmp_path)[0] == 0
     assert run("luigi", "FROM ./base.gguf", "--models", tmp_path)[0] == 0
     templated(tmp_path / "base.gguf", "changed")
@@ -94,7 +94,7 @@ def test_from_a_folder(run, forks, saved, tmp_path):
     shutil.copytree(saved, tmp_path / saved.name)
     file = "Tiny.Model-v2-F16.gguf"
     code, out, err = run("pirate", f'FROM "./{saved.name}"\nSYSTEM Arr.')
-    assert (code, out) == (0, f"pirate is made of tiny.model-v2-f16: {forks / 'pirate.MODEL.json'}\n")
+    assert (code, out) == (0, f"pirate is derived from tiny.model-v2-f16: {forks / 'pirate.MODEL.json'}\n")
     assert err.splitlines()[0] == f"converting {tmp_path / saved.name} to F16: {forks / file}"
     assert err.splitlines()[1].startswith(f"pinned {file} sha256 ")
     record = json.loads((forks / f"{file}.FORK.json").read_text())
@@ -107,12 +107,12 @@ def test_from_a_folder(run, forks, saved, tmp_path):
     reference = Registry(str(forks)).resolve("pirate")
     assert reference.layer.system == "Arr." and reference.source.name == "tiny.model-v2-f16"
     resident = load(verify(reference.source.path, reference.source.fork), 256)
-    assert resident.template == tiny.TEMPLATE
+    assert resident.template.source == tiny.TEMPLATE
     resident.engine.close()
     # Again, it is there already; nothing is written over.
     before = (forks / f"{file}.FORK.json").read_bytes()
     code, _, err = run("second", f"FROM {saved}")
-    assert code == 1 and "is pinned already" in err and "say FROM tiny.model-v2-f16" in err
+    assert code == 1 and "is pinned already" in err and "use FROM tiny.model-v2-f16" in err
     assert (forks / f"{file}.FORK.json").read_bytes() == before
 
 
@@ -147,11 +147,11 @@ def test_a_conversion_hides_no_derived_model(run, forks, saved):
 @pytest.mark.parametrize(
     ("name", "modelfile", "code", "says"),
     [
-        ("../x", "FROM base", 1, "error: the model name '../x' has a slash in it: "),
-        ("a..b", "FROM base", 1, "error: the model name 'a..b' has '..' in it"),
-        ("a\x01", "FROM base", 1, "error: the model name 'a\\x01' has the character"),
+        ("../x", "FROM base", 1, "error: the model name '../x' contains a slash: "),
+        ("a..b", "FROM base", 1, "error: the model name 'a..b' contains '..'"),
+        ("a\x01", "FROM base", 1, "error: the model name 'a\\x01' contains the character"),
         ("base", "FROM base", 1, "error: 'base' is the name of a pinned file"),
-        ("x", "FROM none", 1, "error: unknown model 'none'; this server answers as 'base'"),
+        ("x", "FROM none", 1, "error: unknown model 'none'; this server serves 'base'"),
         ("x", "FROM base\nADAPTER y", 1, "error: Modelfile line 2: ADAPTER is refused"),
         ("x", "FROM base\nTEMPLATE y", 1, "error: the TEMPLATE is not the one in base.gguf"),
         ("x", "SYSTEM y", 1, "error: the Modelfile has no FROM line"),

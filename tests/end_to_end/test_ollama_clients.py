@@ -122,7 +122,7 @@ def test_python_makes_copies_and_deletes(client):
 
 def test_python_is_told_what_was_wrong(client):
     for call, status, why in (
-        (lambda: client.chat("nobody", messages=MESSAGES), 404, "there is no model 'nobody'"),
+        (lambda: client.chat("nobody", messages=MESSAGES), 404, "unknown model 'nobody'"),
         (lambda: client.chat(LLAMA, messages=MESSAGES, options={"mirostat": 1}), 400, "options.mirostat"),
         (lambda: client.chat(LLAMA, messages=MESSAGES, think=True), 400, "'think'"),
         (lambda: list(client.chat(LLAMA, messages=MESSAGES, think=True, stream=True)), 400, "'think'"),

@@ -14,6 +14,7 @@ class ByteVocabulary:
     bos_text = ""
     eos_text = "<b>"
     end_of_generation = frozenset({END})
+    control_texts = ("<end>",)
     longest = len("<end>")
 
     def encode(self, text, parse_special=True):
@@ -113,7 +114,7 @@ class ToyPieces:
         return self.stop_word is not None
 
     @property
-    def whole(self):
+    def at_boundary(self):
         return not self._partial
 
     def push(self, data):
@@ -138,4 +139,4 @@ class ToyPieces:
 
     def finish(self):
         self.released, text = self._held.encode(), self._held
-        return text + ("" if self._chat or self.whole else "\ufffd")
+        return text + ("" if self._chat or self.at_boundary else "\ufffd")

@@ -1,7 +1,9 @@
 """Another process stores into the model's file without any time changing: what was hashed is what is computed with."""
 
+import os
 import subprocess
 import sys
+import threading
 from contextlib import contextmanager
 
 import numpy as np
@@ -102,3 +104,23 @@ def test_the_bytes_are_handed_over_once(model):
     assert verified.contents.take() is None
     with pytest.raises(ValueError, match="read-only"):
         first.blocks("token_embd.weight")[0] = 1
+
+
+def test_a_fifo_at_the_models_path_blocks_nobody(model):
+    path, fork, _ = model
+    verified = verify(path, fork)
+    os.unlink(path)
+    os.mkfifo(path)
+    raised = []
+
+    def opened():
+        for attempt in (lambda: Model.open(verified, 256, 1), verified.rehash, verified.check_unchanged):
+            with pytest.raises(ModelChanged) as caught:
+                attempt()
+            raised.append(caught.value.message)
+
+    thread = threading.Thread(target=opened, daemon=True)
+    thread.start()
+    thread.join(20)
+    assert len(raised) == 3, "an open waits for the FIFO's writer"
+    assert sum("not a regular file" in message for message in raised) == 2

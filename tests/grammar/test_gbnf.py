@@ -64,7 +64,7 @@ def test_lines_and_comments(line_end):
         ('root ::= "\\u00e"', 1, 13, "expecting 4 hex chars"),
         ("root = a", 1, 6, "expecting ::= at '= a'"),
         ("root ::= *", 1, 10, "expecting preceding item to */+/?/{"),
-        ('root ::= "a" "b"{3,2}', 1, 17, "a repetition of at least 3 and at most 2 cannot be"),
+        ('root ::= "a" "b"{3,2}', 1, 17, "a repetition of at least 3 and at most 2 is impossible"),
         ('root ::= "a"{2001}', 1, 13, "number of repetitions exceeds sane defaults"),
         ('root ::= ("a"{0,100}){100}', 1, 22, "number of rules that are going to be repeated"),
         ("root ::= <a", 1, 12, "expecting '>'"),

@@ -98,7 +98,7 @@ def test_a_worker_that_cannot_be_stopped_holds_nothing(process):
     stuck = process.ask("/stuck")
     time.sleep(0.2)
     errors = process.end(signal.SIGTERM, 4.0)
-    assert "1 unfinished answers were abandoned" in errors and "Traceback" not in errors
+    assert "1 unfinished responses were abandoned" in errors and "Traceback" not in errors
     assert process.output == "", "threads in native code would have been unwound"
     with pytest.raises(ConnectionResetError):
         stuck.recv(1)

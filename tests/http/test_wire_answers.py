@@ -125,7 +125,7 @@ def test_a_body_shorter_than_announced(serving, end):
         if end == "half-close":
             client.shutdown(socket.SHUT_WR)
             raw = client.recv(65536)
-            assert raw.startswith(b"HTTP/1.1 400 ") and b"3 of the 5 bytes" in raw
+            assert raw.startswith(b"HTTP/1.1 400 ") and b"3 of 5 bytes" in raw
         client.close()
         assert " 400 " in served.lines(1)[0]
         assert not served.trial.requests

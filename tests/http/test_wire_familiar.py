@@ -117,7 +117,7 @@ def test_few_requests_are_remembered_and_the_oldest_goes(parsed):
     for number in (0, 1, 2, 3, 4, 0):
         play(connection, connection.received(GET.replace(b"/a", b"/%d" % number), 1.0), HEADS[0], seen, 1.0)
     assert parsed() == 6
-    assert len(connection._familiar) == 4
+    assert len(connection._cached) == 4
 
 
 def test_the_time_of_a_request_is_its_own():
@@ -157,4 +157,4 @@ def test_a_head_that_h11_might_refuse_is_not_plain(value):
 def test_a_refused_request_is_refused_again():
     connection = Connection("gateway", LIMITS, 0.0)
     assert any(isinstance(action, RequestRejected) for action in connection.received(BAD, 1.0))
-    assert connection._familiar == {}
+    assert connection._cached == {}

@@ -55,4 +55,4 @@ def test_nobody_waits_for_whoever_reads_the_log():
         rest = reader.read(1 << 20).decode()
     count = first.count(b"\n")
     assert 100 < count < 3000 and first.endswith(b"x\n"), "whole lines, as many as the pipe holds"
-    assert rest == f"{3000 - count} lines were left out here, because nobody read the log\nthe next\n"
+    assert rest == f"{3000 - count} log lines were dropped here, because the log was not read\nthe next\n"

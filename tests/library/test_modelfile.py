@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bankml.api.ollama.model_fields import read_model_fields
 from bankml.errors import RequestError
-from bankml.library.modelfile import Modelfile, can_be_spelled, from_fields, read_modelfile, write_modelfile
+from bankml.library.modelfile import Modelfile, can_be_spelled, read_modelfile, write_modelfile
 from bankml.library.parameters import PARAMETERS
 
 
@@ -192,7 +193,7 @@ def test_the_fields_of_a_request_say_the_same(modelfile):
         "license": list(modelfile.license),
         "requires": modelfile.requires,
     }
-    assert from_fields(body) == modelfile
+    assert read_model_fields(body) == modelfile
 
 
 @given(st.binary(max_size=200) | text.map(str.encode))
@@ -230,7 +231,7 @@ def test_any_file_is_read_or_refused_in_one_sentence(raw):
 )
 def test_fields_that_are_refused(body, says):
     with pytest.raises(RequestError, match=says):
-        from_fields(body)
+        read_model_fields(body)
 
 
 def test_no_more_stop_strings_than_a_request_may_have():
@@ -240,7 +241,7 @@ def test_no_more_stop_strings_than_a_request_may_have():
 
 
 def test_null_parameters_are_left_out():
-    assert from_fields({"from": "a", "parameters": {**dict.fromkeys(PARAMETERS), "stop": None}}) == Modelfile("a")
+    assert read_model_fields({"from": "a", "parameters": {**dict.fromkeys(PARAMETERS), "stop": None}}) == Modelfile("a")
 
 
 @given(st.text(st.characters() | st.sampled_from(list('\n\r "\0')), max_size=12))
@@ -248,7 +249,7 @@ def test_any_text_is_refused_or_can_be_written_and_read_back(value):
     """In each of its places."""
     body = {"system": value, "license": value, "messages": [{"role": "user", "content": value}]}
     try:
-        made = from_fields({"from": "a", **body, "parameters": {"stop": [value] if value else []}})
+        made = read_model_fields({"from": "a", **body, "parameters": {"stop": [value] if value else []}})
     except RequestError as error:
         assert error.message.startswith("system contains ") and not can_be_spelled(value)
     else:
@@ -256,11 +257,13 @@ def test_any_text_is_refused_or_can_be_written_and_read_back(value):
 
 
 def test_one_license_one_stop_and_whole_numbers():
-    found = from_fields({"from": "a", "license": "MIT", "parameters": {"stop": "x", "top_k": 5.0, "temperature": 1}})
+    found = read_model_fields(
+        {"from": "a", "license": "MIT", "parameters": {"stop": "x", "top_k": 5.0, "temperature": 1}}
+    )
     assert found == Modelfile("a", license=("MIT",), stop=("x",), parameters={"top_k": 5, "temperature": 1.0})
 
 
 def test_parameters_about_ollama_s_runner_are_accepted_and_not_kept():
     text = "FROM a\nPARAMETER num_gpu 99\nPARAMETER num_thread 4\nPARAMETER num_keep 24\nPARAMETER top_k 5\n"
     assert dict(read(text).parameters) == {"top_k": 5}
-    assert dict(from_fields({"from": "a", "parameters": {"num_gpu": 99, "top_k": 5}}).parameters) == {"top_k": 5}
+    assert dict(read_model_fields({"from": "a", "parameters": {"num_gpu": 99, "top_k": 5}}).parameters) == {"top_k": 5}

@@ -63,7 +63,7 @@ class Shelf:
     def facts(self, source):
         return FileFacts(reason="it is not played" if source.name == self.unplayed else None)
 
-    def judge(self, source):
+    def check(self, source):
         if source.name == self.unplayed:
             raise Refused(f"{source.file} is not played: refused")
 

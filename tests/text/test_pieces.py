@@ -62,8 +62,8 @@ def test_text_is_held_while_a_stop_string_may_be_forming():
 def test_a_character_is_released_when_it_is_whole():
     face = "🙂".encode()
     stream = TextStream()
-    assert [stream.push(face[:2]), stream.whole] == ["", False]
-    assert [stream.push(face[2:]), stream.whole] == ["🙂", True]
+    assert [stream.push(face[:2]), stream.at_boundary] == ["", False]
+    assert [stream.push(face[2:]), stream.at_boundary] == ["🙂", True]
 
 
 def test_what_is_incomplete_at_the_end_becomes_a_replacement_character():

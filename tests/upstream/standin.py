@@ -107,10 +107,13 @@ class StandIn:
     further_props: dict = field(default_factory=dict)
     asked: list[Asked] = field(default_factory=list)
     connections: int = 0
+    responding: threading.Event = field(default_factory=threading.Event)
+    """Set while it responds; clear: it reads requests and sends nothing."""
     gone: threading.Event = field(default_factory=threading.Event)
     """A connection was lost while its answer was written."""
 
     def start(self, port: int = 0) -> tuple[str, int]:
+        self.responding.set()
         self._listening = socket.create_server(("127.0.0.1", port))
         threading.Thread(target=self._accept, daemon=True).start()
         name: tuple[str, int] = self._listening.getsockname()
@@ -148,6 +151,7 @@ class StandIn:
                     return
 
     def _answer(self, asked: Asked, write: Write) -> None:
+        self.responding.wait()
         if b" /props " in asked.line:
             write(answer(props(self.model_path, self.further_props)))
         elif b" /lora-adapters " in asked.line:

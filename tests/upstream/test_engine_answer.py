@@ -41,13 +41,13 @@ def test_any_bytes_are_read_or_refused(data):
         reader.take(data)
         reader.ended()
     except EngineFailed as error:
-        assert error.message.startswith("llama-server's answer cannot be read: ") and len(error.message) < 400
+        assert error.message.startswith("llama-server's response cannot be read: ") and len(error.message) < 400
     stream = EventStream(tally := Tally(Provenance("e", "", "play"), b"", 0.0), Transcript(tally), 1000)
     try:
         stream.take(data)
         stream.end()
     except EngineFailed as error:
-        assert error.message.startswith("llama-server's answer cannot be read: ")
+        assert error.message.startswith("llama-server's response cannot be read: ")
 
 
 @given(st.lists(st.integers(0, 5000)), st.sampled_from([b"\n", b"\r\n"]))

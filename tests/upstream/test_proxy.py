@@ -30,7 +30,7 @@ from tests.upstream.standin import (
 
 RECEIPT_FIELDS = [
     "bankml", "engine", "model_sha256", "guard", "prompt_tokens", "completion_tokens", "ttft_ms", "wall_ms",
-    "response_sha256", "request_sha256", "signed",
+    "response_sha256", "request_sha256", "finish_reason", "signed",
 ]  # fmt: skip
 
 
@@ -221,6 +221,8 @@ def test_a_kept_connection_the_engine_closed_meanwhile(house):
             assert it.chat()[0] == 200
     with house() as it:
         assert it.chat()[0] == 200
+        while not it.upstream._kept:  # the worker returns it after the response was sent
+            time.sleep(0.01)
         kept = it.upstream._kept[-1][1]
         kept._socket.shutdown(socket.SHUT_RDWR)
         assert it.chat()[0] == 200

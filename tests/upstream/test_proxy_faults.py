@@ -1,6 +1,7 @@
 """What the engine does wrong: passed on where it is an error of its own, else a 502 or an event, never a receipt."""
 
 import json
+import threading
 import time
 
 import pytest
@@ -200,3 +201,69 @@ def test_an_engine_that_is_gone(house):
         status, got = it.chat()
         assert status == 502 and b"cannot be reached" in got
         assert it.ask(path="/bankml")[0] == 200
+
+
+# ---- an engine that is silent
+
+
+@pytest.mark.parametrize("sent", ["nothing", "half a head", "half a body"])
+def test_a_silent_engine_is_a_504(house, sent):
+    begun, release = threading.Event(), threading.Event()
+
+    def chat(asked, write):
+        write({"nothing": b"", "half a head": answer(WHOLE)[:20], "half a body": answer(WHOLE)[:-20]}[sent])
+        begun.set()
+        release.wait(20)
+        raise OSError
+
+    with house(chat=chat, limits=Limits(engine_silence=0.3)) as it:
+        status, got = it.chat()
+        assert it.ask()[0] == 200, "the next request is handled"
+        release.set()
+    error = json.loads(got)["error"]
+    assert begun.is_set() and (status, error["type"], error["code"]) == (504, "gateway_timeout_error", 504)
+    assert error["message"] == "llama-server sent nothing for 0.3 s" and b"receipt" not in got
+
+
+@pytest.mark.parametrize("events", [1, 3])
+def test_a_stream_that_falls_silent_ends_with_an_error_event(house, events):
+    release = threading.Event()
+
+    def chat(asked, write):
+        write(STREAM_HEAD)
+        for part in STREAM[:events]:
+            write(chunk(part))
+        release.wait(20)
+        raise OSError
+
+    with house(chat=chat, limits=Limits(engine_silence=0.3)) as it:
+        status, got = it.chat(STREAMED)
+        release.set()
+    assert status == 200 and got.startswith(b"".join(STREAM[:events])) and b"receipt" not in got
+    last = json.loads(got.rstrip().split(b"\n\n")[-1].removeprefix(b"data: "))
+    assert (last["error"]["code"], last["error"]["type"]) == (504, "gateway_timeout_error")
+
+
+def test_an_engine_that_does_not_say_what_it_serves_is_a_504(house):
+    with house(limits=Limits(engine_answer=0.3)) as it:
+        assert it.chat()[0] == 200
+        it.standin.responding.clear()
+        assert it.chat()[0] == 504
+        it.standin.responding.set()
+
+
+# ---- content types
+
+
+@pytest.mark.parametrize("status", [b"400 Bad Request", b"404 Not Found", b"500 Internal Server Error"])
+def test_an_error_of_the_engine_is_json_or_plain_text(house, status):
+    page = b"<script>alert(1)</script>"
+    html = answer(page, status, kind=b"Content-Type: text/html\r\n")
+    with house(chat=html, health=html) as it:
+        for method, path, body in (("POST", "/v1/chat/completions", BODY), ("GET", "/health", None)):
+            code, headers, got = it.ask(method, path, body)
+            assert (code, got) == (int(status[:3]), page)
+            assert headers["content-type"] == "text/plain; charset=utf-8"
+            assert headers["x-content-type-options"] == "nosniff"
+    with house(chat=answer(b"{}", status, kind=b"Content-Type: application/json; charset=latin-1\r\n")) as it:
+        assert it.ask("POST", "/v1/chat/completions", BODY)[1]["content-type"] == "application/json; charset=utf-8"

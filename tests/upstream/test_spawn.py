@@ -191,6 +191,36 @@ def test_signals_while_the_engine_loads(spawn, number):
     assert gateway.end(number) != 0 and gone(pid)
 
 
+WRAPPERS = {
+    "script": '#!/bin/sh\n./llama-server "$@"\nexit $?\n',
+    "script of a script": '#!/bin/sh\nsh -c \'./llama-server "$@"; exit $?\' sh "$@"\nexit $?\n',
+    "ignores SIGTERM": '#!/bin/sh\ntrap "" TERM\n./llama-server "$@"\nexit $?\n',
+}
+
+
+@pytest.mark.parametrize("mode", ["", "stubborn"])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+def test_an_engine_behind_a_wrapper_ends_too(spawn, folder, wrapper, number, mode):
+    (folder / "wrapper").write_text(WRAPPERS[wrapper])
+    (folder / "wrapper").chmod(0o755)
+    gateway = spawn("--spawn", "./wrapper", mode=mode)
+    gateway.until("listening: ")
+    pid = gateway.started()["pid"]
+    begun = time.monotonic()
+    assert gateway.end(number) == (-number if number == signal.SIGKILL else 0)
+    assert gone(pid) and time.monotonic() - begun < 8
+    guards = subprocess.run(["pgrep", "-f", "bankml-guard .*"], capture_output=True, text=True, check=False).stdout
+    assert all(gone(int(guard)) for guard in guards.split() if _parent(int(guard)) in (1, gateway.process.pid))
+
+
+def _parent(pid: int) -> int | None:
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return None
+
+
 def test_an_engine_that_takes_no_sigterm_is_killed_in_time(spawn):
     gateway = spawn(mode="stubborn")
     gateway.until("listening: ")
@@ -204,7 +234,7 @@ def test_an_engine_that_exits_at_once_is_noticed_at_once(spawn):
     gateway = spawn(mode="dies")
     _, said = gateway.process.communicate(timeout=10)
     assert gateway.process.returncode == 1 and time.monotonic() - begun < 8
-    assert "error: llama-server ended with exit code 7; its last words: " in said
+    assert "error: llama-server ended with exit code 7; its last output: " in said
     assert "error: no such tensor" in said and "Traceback" not in said
     assert said.count("llama-server ended") == 1
 
@@ -213,7 +243,7 @@ def test_an_engine_that_dies_later(spawn):
     gateway = spawn()
     gateway.until("ask: ")
     os.kill(gateway.started()["pid"], signal.SIGKILL)
-    gateway.until("llama-server ended by SIGKILL; its last words: loading the model")
+    gateway.until("llama-server ended by SIGKILL; its last output: loading the model")
     status, got = gateway.chat()
     assert status == 502 and b"llama-server ended by SIGKILL" in got and b"bankml_receipt" not in got
     assert gateway.end(signal.SIGTERM) == 0
@@ -230,7 +260,7 @@ def test_an_address_that_answers_already(spawn, folder):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         gateway = spawn("--upstream", f"127.0.0.1:{taken.getsockname()[1]}")
         _, said = gateway.process.communicate(timeout=10)
-    assert gateway.process.returncode == 1 and "something answers there already" in said
+    assert gateway.process.returncode == 1 and "the address is in use" in said
     assert not (folder / "started.json").exists()
 
 
@@ -239,7 +269,7 @@ def test_a_program_that_cannot_be_started(folder, monkeypatch, capfd, program):
     monkeypatch.chdir(folder)
     upstream = f"127.0.0.1:{free_port()}"
     assert main(["serve", "m.gguf", "--spawn", program, "--upstream", upstream]) == 1
-    assert capfd.readouterr().err.startswith(f"error: --spawn {program}: there is no such program")
+    assert capfd.readouterr().err.startswith(f"error: --spawn {program}: no such executable program")
 
 
 def test_upstream_without_an_engine(folder, monkeypatch, capfd):

@@ -22,7 +22,7 @@ def describe(request: FormatRequest) -> AnswerFormat:
             return family.describe(request)
         return native_format(request, analysis_of(request))
     except (SchemaError, SchemaConversionError) as error:
-        raise RequestError(f"{FAILED if family is None else ''}{error}") from None
+        raise RequestError(f"{FAILED if family is None and not request.strict else ''}{error}") from None
 
 
 def analysis_of(request: FormatRequest) -> TemplateAnalysis:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from bankml.answers.peg.nodes import Arena
+from bankml.text.special_content import Segment
 
 Mapping = Literal["native", "gemma4", "minimax"]
 """How the tags of an answer become a message."""
@@ -26,6 +27,7 @@ class AnswerFormat:
     `grammar` is GBNF, "" for none; `lazy`: it begins at one of `triggers`; otherwise it takes `opening` first.
     `preserved` are control tokens that have a text in the answer, `stops` strings that end it. `thinking_start` and
     `thinking_ends` stand around a thought, "" and () in templates of models that do not reason.
+    `segments` are the prompt's parts where texts of control tokens are to stand for themselves in some of them.
     """
 
     prompt: str
@@ -41,3 +43,4 @@ class AnswerFormat:
     thinking_ends: tuple[str, ...] = ()
     mapping: Mapping = "native"
     continues: bool = False
+    segments: tuple[Segment, ...] = ()

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from bankml.answers.peg.nodes import StrictSchema
 from bankml.grammar.json_schema import SchemaBudget, SchemaDocument
 from bankml.grammar.json_schema.nodes import Object, Property
 from bankml.grammar.json_schema.reader import read_schema
@@ -36,12 +37,14 @@ class Function:
 
 @dataclass(frozen=True)
 class FormatRequest:
-    """`schema` is what the answer's content has to be a value of, None for nothing. `now` is in seconds since the
+    """`schema` is what the answer's content has to be a value of, None for nothing; `strict`: every keyword of it is
+    enforced or refused. `now` is in seconds since the
     epoch, None for the present."""
 
     template: ChatTemplate
     conversation: Conversation
     schema: Any = None
+    strict: bool = False
     now: float | None = None
 
     @property
@@ -80,8 +83,9 @@ class FormatRequest:
         return self.schema is not None
 
     @cached_property
-    def schema_document(self) -> SchemaDocument:
-        return read_schema(self.schema, SchemaBudget())
+    def answer_schema(self) -> SchemaDocument | StrictSchema:
+        """Raises SchemaError."""
+        return StrictSchema(self.schema) if self.strict else read_schema(self.schema, SchemaBudget())
 
     @cached_property
     def functions(self) -> Sequence[Function]:

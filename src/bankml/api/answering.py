@@ -1,12 +1,13 @@
 """The life of one response, whichever API it is for: queue, load the model, generate, write, receipt."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from bankml.api.formats.logprobs import Json, Logprobs
 from bankml.api.formats.response import (
     BufferedResponse,
+    Receipt,
     ResponseContext,
     ResponseFormat,
     StreamedResponse,
@@ -25,8 +26,9 @@ from bankml.library.residency import FOR_GOOD, Library
 from bankml.library.resident import Resident
 from bankml.measure.energy import Counters, joules, read_counters
 from bankml.measure.timing import Timing
+from bankml.receipt.messages import ChatMessages
 from bankml.receipt.receipt import LayerIdentity, Provenance, Tally
-from bankml.text.answer import Content, Delta, Reasoning
+from bankml.text.answer import content_of
 
 FormatOf = Callable[[ResponseContext], ResponseFormat]
 
@@ -70,7 +72,7 @@ def call_of(library: Library, request: GenerationRequest, http: Request, format_
 def response_writer(context: ResponseContext, form: ResponseFormat, logprobs: Logprobs, reply: Reply) -> Writer:
     """The response as the request asked for it: buffered or streamed."""
     if context.request.response.stream:
-        return StreamedResponse(form, logprobs, reply, context.request.response)
+        return StreamedResponse(context, form, logprobs, reply)
     return BufferedResponse(context, form, logprobs, reply)
 
 
@@ -153,14 +155,12 @@ def _generate(prepared: PreparedGeneration, reply: Reply) -> RequestOutcome:
             last = step
             deltas = generation.parser.push(step.text, step.finish is not None)
             tally.token()
-            hash_deltas(tally, deltas)
+            tally.text(content_of(deltas))
             if not writer.step(step, deltas):
                 break
         resident.check_unchanged()  # the receipt is about the file as it was throughout
         assert last is not None  # complete() yields at least one Step or raises
-        stats = last.progress
-        seed = generation.sampler.seed
-        writer.end(last, lambda: tally.receipt(stats.prompt_tokens, stats.completion_tokens, seed))
+        writer.end(last, _receipt_of(tally, last, generation.sampler.seed))
     except Cancelled:
         if last is None:
             raise
@@ -172,14 +172,15 @@ def _generate(prepared: PreparedGeneration, reply: Reply) -> RequestOutcome:
     return _outcome(200, last, finish, timing)
 
 
-def hash_deltas(tally: Tally, deltas: Sequence[Delta]) -> None:
-    for delta in deltas:
-        if isinstance(delta, Content):
-            tally.text(delta.text)
-        elif isinstance(delta, Reasoning):
-            tally.reasoning(delta.text)
-        else:
-            tally.call(delta.index, delta.name, delta.arguments)
+def _receipt_of(tally: Tally, last: Step, seed: int | None) -> Receipt:
+    """Messages that are text alone have the receipt of a plain response."""
+
+    def make(messages: ChatMessages | None = None) -> Mapping[str, object]:
+        if messages is not None and (sha256 := messages.sha256()) is not None:
+            tally.message(sha256, messages.finish_reason)
+        return tally.receipt(last.progress.prompt_tokens, last.progress.completion_tokens, seed)
+
+    return make
 
 
 def _timing(prepared: PreparedGeneration, last: Step, finish: str, energy: Counters | None) -> Timing:

@@ -5,22 +5,22 @@ from dataclasses import replace
 
 from bankml.answers.format import AnswerFormat
 from bankml.errors import RequestError
+from bankml.grammar.constraint import NO_CONSTRAINT, ConstraintSpec
 from bankml.library.resident import Resident
 from bankml.text.messages import Conversation, Message
 
 
 def truncated(
-    conversation: Conversation, resident: Resident, n_ctx: int, schema: object = None
+    conversation: Conversation, resident: Resident, n_ctx: int, spec: ConstraintSpec = NO_CONSTRAINT
 ) -> tuple[AnswerFormat, int]:
     """The prompt and the answer's format of `conversation` without as few of its oldest messages as it takes to leave
-    room for a token in a context of `n_ctx`, and how many those are. The last message and the system messages stay.
-    `schema` is that of the answer's content, None for none."""
+    room for a token in a context of `n_ctx`, and how many those are. The last message and the system messages stay."""
     conversation, left_out = _without_excess(conversation, n_ctx)
-    form = resident.answer_format(conversation, schema)
-    if _fits(form.prompt, resident, n_ctx):
+    form = resident.answer_format(conversation, spec)
+    if _fits(form, resident, n_ctx):
         return form, left_out
     conversation, more = _shortened(conversation, resident, n_ctx)
-    return resident.answer_format(conversation, schema), left_out + more
+    return resident.answer_format(conversation, spec), left_out + more
 
 
 def _without_excess(conversation: Conversation, n_ctx: int) -> tuple[Conversation, int]:
@@ -60,13 +60,13 @@ def _without(conversation: Conversation, n: int) -> Conversation:
 
 def _has_room(conversation: Conversation, resident: Resident, n_ctx: int) -> bool:
     try:
-        return _fits(resident.answer_format(conversation).prompt, resident, n_ctx)
+        return _fits(resident.answer_format(conversation), resident, n_ctx)
     except RequestError:
         return False
 
 
-def _fits(prompt: str, resident: Resident, n_ctx: int) -> bool:
+def _fits(form: AnswerFormat, resident: Resident, n_ctx: int) -> bool:
     """Whether a prompt leaves room for a token. One longer than that many of the longest tokens is not tokenized."""
-    if len(prompt) > n_ctx * resident.tokens.longest:
+    if len(form.prompt) > n_ctx * resident.tokens.longest:
         return False
-    return len(resident.tokens.encode(prompt)) < n_ctx
+    return len(resident.tokenize(form)) < n_ctx

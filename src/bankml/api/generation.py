@@ -11,6 +11,7 @@ from bankml.engine.completion import UNLIMITED, Job, fits
 from bankml.engine.parts import TextPieces, TokenSampler
 from bankml.errors import RequestError
 from bankml.grammar.constraint import Constraint, completion_constraint
+from bankml.grammar.json_schema.not_enforced import not_enforced
 from bankml.library.request import GenerationRequest, RawPrompt
 from bankml.library.resident import Resident, Tokens
 from bankml.text.answer import AnswerParser, PlainAnswer, WholeCalls
@@ -22,7 +23,8 @@ ID_LETTERS = string.ascii_letters + string.digits
 @dataclass(frozen=True)
 class Generation:
     """What is generated and how. `grammar` is the GBNF that constrains a raw prompt's continuation ("" for none).
-    `left_out` counts the messages that the context had no room for."""
+    `left_out` counts the messages that the context had no room for, `not_enforced` are the paths of the schema's
+    keywords that the grammar does not hold."""
 
     job: Job
     sampler: TokenSampler
@@ -30,6 +32,7 @@ class Generation:
     parser: AnswerParser = field(default_factory=PlainAnswer)
     grammar: str = ""
     left_out: int = 0
+    not_enforced: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -59,12 +62,12 @@ def _chat(
     spec, left_out = request.constraint, 0
     if context.truncate:
         n_ctx = resident.n_ctx if context.n_ctx is None else min(context.n_ctx, resident.n_ctx)
-        form, left_out = truncated(conversation, resident, n_ctx, spec.schema)
+        form, left_out = truncated(conversation, resident, n_ctx, spec)
     else:
-        form = resident.answer_format(conversation, spec.schema)
+        form = resident.answer_format(conversation, spec)
     pieces = resident.text_stream((*(request.stop or ()), *form.stops), chat=True, begun=form.continues)
     sampler = resident.sampler(request.sampling)
-    job = replace(_job(request, resident.tokens.encode(form.prompt)), preserved=resident.preserved(form))
+    job = replace(_job(request, resident.tokenize(form)), preserved=resident.preserved(form))
     if spec.grammar:
         sampler = resident.with_grammar(sampler, Constraint(spec.grammar))
     else:
@@ -74,7 +77,8 @@ def _chat(
     parser: AnswerParser = FormattedAnswer(form, random_id, echo=echo, streamed=streamed)
     if request.response.whole_calls:
         parser = WholeCalls(parser)
-    return Generation(job, sampler, pieces, parser, left_out=left_out)
+    dropped = not_enforced(spec.schema) if spec.schema is not None and not spec.strict else ()
+    return Generation(job, sampler, pieces, parser, left_out=left_out, not_enforced=dropped)
 
 
 def random_id() -> str:
@@ -89,7 +93,9 @@ def _completion(request: GenerationRequest, prompt: RawPrompt, resident: Residen
     if constraint is not None:
         sampler = resident.with_grammar(sampler, constraint)
     pieces = resident.text_stream(request.stop or ())
-    return Generation(job, sampler, pieces, grammar="" if constraint is None else constraint.grammar)
+    grammar = "" if constraint is None else constraint.grammar
+    dropped = () if request.constraint.schema is None else not_enforced(request.constraint.schema)
+    return Generation(job, sampler, pieces, grammar=grammar, not_enforced=dropped)
 
 
 def _job(request: GenerationRequest, tokens: Sequence[int]) -> Job:

@@ -23,6 +23,7 @@ from bankml.library.registry import Registry
 from bankml.library.residency import FOR_GOOD, Library
 from bankml.library.resident import Resident
 from bankml.measure.prometheus import ServerState
+from bankml.text.special_content import ContentSpecial
 
 if TYPE_CHECKING:
     from bankml.gate.verify import Verified
@@ -157,6 +158,8 @@ def build_application(
     registry: str | None = None,
     keep_alive: float = KEEP_ALIVE,
     reasoning: bool = False,
+    content_special: ContentSpecial = "parse",
+    any_model: bool = False,
 ) -> "NativeApplication":
     """The application that answers with the verified file, loaded with a context of `n_ctx` tokens.
 
@@ -169,7 +172,7 @@ def build_application(
     from bankml.library.load import open_library
 
     slot_folder = None if slot_dir is None else SlotFolder(slot_dir)
-    known = Registry(registry, PinnedFile.of(verified))
+    known = Registry(registry, PinnedFile.of(verified), any_model=any_model)
     library = open_library(
         verified,
         n_ctx,
@@ -177,6 +180,7 @@ def build_application(
         known,
         default_keep=FOR_GOOD if keep_alive == FOREVER else keep_alive,
         reasoning=reasoning,
+        content_special=content_special,
     )
     library.start_reaper()
     return NativeApplication(library, slot_folder, Ollama(known, keep_alive))

@@ -47,7 +47,7 @@ def apply_template(resident: Resident, layer: ModelLayer | None, request: Body) 
     """The prompt that `/v1/chat/completions` would complete for the same body."""
     layered = with_layer(layer, chat_request(request))
     assert isinstance(layered.prompt, Conversation)
-    return {"prompt": resident.answer_format(layered.prompt, layered.constraint.schema).prompt}
+    return {"prompt": resident.answer_format(layered.prompt, layered.constraint).prompt}
 
 
 def _token(resident: Resident, value: object, path: str) -> int:

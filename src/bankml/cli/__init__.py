@@ -1,7 +1,7 @@
 """The command line. Exit codes: 0 play or done, 2 refuse, 3 the header needs more bytes, 1 usage or I/O, 130 Ctrl-C.
 
-What everyone waits for is imported here, and that is little: scripts ask `bankml version` often, and people `--help`.
-Each command's own module is imported when it runs (benchmarks/command_line.py).
+Only what every command needs is imported here: scripts run `bankml version` often, and people `--help`. Each command's
+own module is imported when it runs (benchmarks/command_line.py).
 """
 
 import os
@@ -21,14 +21,14 @@ BLAS_THREADS = "OPENBLAS_NUM_THREADS"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one command; returns its exit code. Whatever goes wrong is one line on stderr."""
+    """Runs one command; returns its exit code. An error is one line on stderr."""
     try:
         open_closed_streams()
         _spare_threads()
         with _terminable():
             return _run(argv)
     except BrokenPipeError:
-        # The reader of our output has closed it; keep the interpreter from reporting that when it closes stdout.
+        # The reader of stdout has closed it; keep the interpreter from reporting that when it closes stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except BankmlError as error:
@@ -48,9 +48,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _spare_threads() -> None:
-    """numpy's OpenBLAS would begin a thread for every core when it is loaded, and nothing here computes with it.
+    """Keeps numpy's OpenBLAS from starting a thread per core when it is loaded; nothing here computes with it.
 
-    It reads the process's own environment; `os.environ`, which a llama-server of ours gets, stays as it is.
+    OpenBLAS reads the process's own environment; `os.environ`, which a spawned llama-server gets, stays unchanged.
     """
     if BLAS_THREADS not in os.environ:
         os.putenv(BLAS_THREADS, "1")
@@ -76,11 +76,11 @@ def _run(argv: Sequence[str] | None) -> int:
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """SIGTERM and SIGHUP let every open block clean up after itself. `serve` puts its own handlers in place of these.
+    """SIGTERM and SIGHUP run every open context manager's cleanup. `serve` installs its own handlers over these.
 
-    Who starts a command under nohup has it outlive the terminal: a SIGHUP that is ignored stays so.
+    A command started with nohup outlives the terminal: an ignored SIGHUP stays ignored.
     """
-    if threading.current_thread() is not threading.main_thread():  # whoever started it has the signals
+    if threading.current_thread() is not threading.main_thread():  # only the main thread can set signal handlers
         yield
         return
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}

@@ -1,4 +1,4 @@
-"""`bankml capi`: what a compiler must be told, `cc app.c $(bankml capi --cflags --libs) -o app`."""
+"""`bankml capi`: compiler and linker flags, `cc app.c $(bankml capi --cflags --libs) -o app`."""
 
 from argparse import Namespace
 from importlib.util import find_spec
@@ -13,7 +13,7 @@ STATIC = "-lstdc++ -lm -ldl -lpthread"
 
 def capi(arguments: Namespace) -> int:
     if arguments.static and not arguments.libs:
-        raise UsageError("--static says how --libs links: give both")
+        raise UsageError("--static applies to --libs: give both")
     folder = prefix()
     words = []
     if arguments.prefix:
@@ -22,20 +22,20 @@ def capi(arguments: Namespace) -> int:
         words.append(f"-I{folder / 'include'}")
     if arguments.libs:
         library = f"{folder / 'lib' / 'libbankml.a'} {STATIC}" if arguments.static else f"-L{folder / 'lib'} -lbankml"
-        # By its run path a program finds the library, or the packages of the one that it holds.
+        # By its run path a program finds the library, or, linked statically, its package.
         words.append(f"{library} -Wl,-rpath,{folder / 'lib'}")
     if not words:
-        raise UsageError("capi prints what it is asked for: --cflags, --libs (with --static), --prefix")
+        raise UsageError("capi needs an option: --cflags, --libs (with --static), --prefix")
     say(" ".join(words))
     return 0
 
 
 def prefix() -> Path:
-    """The folder that holds include/ and lib/: where the package's native code is installed. Raises FileProblem."""
+    """The folder of include/ and lib/: where the package's native code is installed. Raises FileProblem."""
     native = find_spec("bankml._native")
     if native is None or native.origin is None:
         raise FileProblem("bankml's native code is not installed")
     folder = Path(native.origin).parent
     if not (folder / "include" / "bankml.h").exists():
-        raise FileProblem(f"there is no include/bankml.h in {folder}: this bankml was built without its C API")
+        raise FileProblem(f"{folder} has no include/bankml.h: this bankml was built without its C API")
     return folder

@@ -1,4 +1,4 @@
-"""`bankml check`: does the receipt in an answer fit the request that was sent and the text that came?"""
+"""`bankml check`: checks the receipt in a response against the request and the text."""
 
 import os
 from argparse import Namespace
@@ -9,7 +9,7 @@ from bankml.errors import Refused, UsageError
 from bankml.files import problem
 
 MOST_OF_ANSWER = 16 * MOST_BYTES
-"""Bytes of an answer: one with a thousand probabilities a token is larger than any request."""
+"""Bytes of a response: one with a thousand probabilities per token is larger than any request."""
 
 
 def check(arguments: Namespace) -> int:
@@ -52,7 +52,7 @@ def _model_problems(path: str, said: object) -> list[str]:
 
 
 def _without_line_ends_fits(request: bytes, answer: bytes) -> bool:
-    """Whether only what `curl -d @FILE` leaves out of a file is what is wrong with the request."""
+    """Whether the request's hash is right once line ends are removed, as `curl -d @FILE` does."""
     from bankml.receipt.check import check as compare
 
     def names_request(body: bytes) -> bool:

@@ -1,4 +1,4 @@
-"""`bankml completion`: what a shell needs to complete the command line, made of its own grammar by shtab."""
+"""`bankml completion`: a shell completion script, made from the argument parser by shtab."""
 
 import argparse
 import re
@@ -10,7 +10,7 @@ from bankml.cli.parser import build_parser
 
 FILE = re.compile(r"FILE|MODEL|LLAMA_SERVER|MODELFILE|.+\.(?:json|gguf)")
 FOLDER = "DIR"
-"""The metavars that stand for a path."""
+"""Metavars of arguments that are paths."""
 
 
 def completion(arguments: Namespace) -> int:
@@ -27,7 +27,7 @@ def completion(arguments: Namespace) -> int:
 
 
 def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
-    """Every option and argument of `parser` and of its commands; argparse has no public list of them."""
+    """Every option and argument of `parser` and its commands; argparse has no public list of them."""
     for action in parser._actions:
         yield action
         if isinstance(action, argparse._SubParsersAction):

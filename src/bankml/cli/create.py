@@ -9,7 +9,7 @@ from bankml.cli.stdin import read_bytes as stdin
 
 
 def create(arguments: Namespace) -> int:
-    from bankml.convert.create import Places
+    from bankml.convert.create import Folders
     from bankml.convert.create import create as make
     from bankml.library.json_file import read_bytes
     from bankml.library.modelfile import MOST_BYTES, read_modelfile
@@ -19,14 +19,14 @@ def create(arguments: Namespace) -> int:
     raw = stdin(MOST_BYTES) if arguments.file == STDIN else read_bytes(arguments.file, MOST_BYTES)
     modelfile = read_modelfile(raw)
     registry = os.path.abspath(arguments.registry or default_folder())
-    places = Places(
+    folders = Folders(
         modelfile=os.path.dirname(os.path.abspath(arguments.file)),
         registry=registry,
         models=os.path.abspath(arguments.models) if arguments.models else registry,
     )
-    made = make(arguments.name, modelfile, places, note, progress_bar)
+    made = make(arguments.name, modelfile, folders, note, progress_bar)
     if isinstance(made, Derived):
-        say(f"{made.name} is made of {made.base.name}: {made.path}")
+        say(f"{made.name} is derived from {made.base.name}: {made.path}")
     else:
         say(f"{made.name} is ready: {made.path}")
     return 0

@@ -20,10 +20,10 @@ def guard(arguments: Namespace) -> int:
         raise verdict.error()
     report = verdict.as_json()
     types = report["types"]
-    held = ", ".join(f"{count} {name}" for name, count in types.items()) if isinstance(types, dict) else ""
+    counts = ", ".join(f"{count} {name}" for name, count in types.items()) if isinstance(types, dict) else ""
     say(
         f"play: {verdict.name}: GGUF v{report['gguf_version']}, {report['arch'] or 'no architecture'}, "
-        f"{report['tensors']} tensors{f' ({held})' if held else ''}, engine {verdict.engine}"
+        f"{report['tensors']} tensors{f' ({counts})' if counts else ''}, engine {verdict.engine}"
     )
     return 0
 
@@ -52,7 +52,7 @@ def pin(arguments: Namespace) -> int:
             say(f"{found.name} sha256 {found.sha256}: as pinned")
             return 0
         found = record(arguments.file, arguments.fork, expected.lower() if expected else None, progress)
-    how = "as given" if expected else "trust on first use: nothing but this file vouches for it"
+    how = "as given" if expected else "trust on first use: no other source confirms it"
     say(f"{found.name} sha256 {found.sha256}: recorded in {os.fspath(arguments.fork)} ({how})")
     return 0
 

@@ -1,4 +1,4 @@
-"""`bankml generate`: one answer of the chat route, on the terminal instead of the wire."""
+"""`bankml generate`: one answer of the chat route, on the terminal instead of over HTTP."""
 
 import math
 import os
@@ -35,16 +35,16 @@ SAMPLING: Mapping[str, tuple[float, float]] = {
     "min_p": (0, 1),
     "seed": (-1, RANDOM_SEED),
 }
-"""A request's fields that have an option of their own, with the range of each.
+"""A request's fields with an option of their own, and the range of each.
 
-A request's value outside is moved into it, as llama-server does (a seed refused); what a person typed is refused.
+A value out of range in a request is clamped, as in llama-server (a seed refused); one on the command line is refused.
 """
 
 ROUTE = "/v1/chat/completions"
 
 
 def generate(arguments: Namespace) -> int:
-    """Everything that can be wrong with the request is found before a file is opened."""
+    """All errors of the request are found before a file is opened."""
     options = _sampling_options(arguments)
     fork = fork_of(arguments.file, arguments.fork)
     raw = read_bytes()
@@ -68,9 +68,9 @@ def _sampling_options(arguments: Namespace) -> dict[str, object]:
     for name, value in given.items():
         option = "--temp" if name == "temperature" else f"--{name.replace('_', '-')}"
         if not arguments.sample:
-            raise UsageError(f"{option} says how to sample: give --sample with it")
+            raise UsageError(f"{option} applies to sampling: give --sample with it")
         if not math.isfinite(value):
-            raise UsageError(f"{option} {value} is no finite number")
+            raise UsageError(f"{option} {value} is not a finite number")
         low, high = SAMPLING[name]
         if not low <= value <= high:
             range_ = f"{low} to {high}" if math.isfinite(high) else f"{low} or more"
@@ -79,7 +79,7 @@ def _sampling_options(arguments: Namespace) -> dict[str, object]:
 
 
 def _fields(request: Mapping[str, object], arguments: Namespace, options: Mapping[str, object]) -> dict[str, object]:
-    """The request with what the command line says. Without --sample it is greedy, unless it has a temperature."""
+    """The request with the command line's options. Without --sample it is greedy, unless it has a temperature."""
     fields = dict(request)
     if not arguments.sample and fields.get("temperature") is None:
         fields["temperature"] = 0
@@ -90,14 +90,14 @@ def _fields(request: Mapping[str, object], arguments: Namespace, options: Mappin
 
 
 class Terminal:
-    """stdout, as where an answer goes. Ctrl-C ends the answer between two tokens, a second one at once."""
+    """stdout as a Reply. Ctrl-C ends the answer between two tokens, a second one at once."""
 
     def __init__(self) -> None:
         self.interrupted = False
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """For the `with` block Ctrl-C is seen by `cancelled`."""
+        """During the `with` block Ctrl-C sets `cancelled`."""
 
         def interrupt(signum: int, frame: FrameType | None) -> None:
             if self.interrupted:
@@ -106,7 +106,7 @@ class Terminal:
 
         before = signal.getsignal(signal.SIGINT)
         if threading.current_thread() is not threading.main_thread() or before is signal.SIG_IGN:
-            yield  # whoever started us has the signals, or wants none to come through
+            yield  # signals belong to the main thread, or are ignored on purpose
             return
         signal.signal(signal.SIGINT, interrupt)
         try:
@@ -121,7 +121,7 @@ class Terminal:
         if status == 200:
             self.write(body + b"\n")
 
-    def start(self, status: int, content_type: str, ping_interval: float | None = None) -> None:
+    def start(self, status: int, content_type: str, ping_interval: float | None = None, headers: Headers = ()) -> None:
         """A stream to a terminal has no head."""
 
     def write(self, data: bytes) -> bool:
@@ -129,7 +129,7 @@ class Terminal:
         return True
 
     def finish(self) -> None:
-        """A stream to a terminal has no end mark, but a line that a person reads is ended."""
+        """Ends the last line."""
         if os.isatty(sys.stdout.fileno()):
             self.write(b"\n")
 
@@ -138,7 +138,7 @@ class Terminal:
 
 
 class TextWriter:
-    """Nothing but the answer's text, as it comes."""
+    """Writes only the answer's text, as it is generated."""
 
     def __init__(self, terminal: Terminal) -> None:
         self._terminal = terminal

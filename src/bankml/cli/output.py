@@ -1,4 +1,4 @@
-"""What the commands print: one line at a time, and a bar while a large file is read on a terminal."""
+"""Output of the commands: one line at a time, and a progress bar for large files on a terminal."""
 
 import os
 import sys
@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from bankml.errors import named, one_line
 
 LONG_WORD = 600
-"""Characters of a word that an error may show: a deeply nested path may have hundreds."""
+"""Characters of a word in an error message: a deeply nested path may have hundreds."""
 
 # Below this a bar would only flicker.
 BAR_FROM_BYTES = 32 << 20
@@ -21,8 +21,8 @@ def say(text: str) -> None:
 
 
 def write(data: bytes) -> None:
-    """Bytes on stdout, as they are. Raises FileProblem where they cannot be written, BrokenPipeError where nobody reads
-    any more."""
+    """Bytes on stdout, unchanged. Raises FileProblem if they cannot be written, BrokenPipeError if the reader closed
+    it."""
     with _stdout():
         sys.stdout.buffer.write(data)
         sys.stdout.flush()
@@ -41,32 +41,32 @@ def _stdout() -> Iterator[None]:
 
 
 def note(text: str) -> None:
-    """One line on stderr: progress, not an error. Where it cannot be written there is nobody to tell."""
+    """One line on stderr: progress, not an error. A failure to write it is ignored."""
     with suppress(OSError, ValueError):
         print(_encodable(text, sys.stderr.encoding), file=sys.stderr, flush=True)
 
 
 def _encodable(text: str, encoding: str | None) -> str:
-    """One line; a character that the terminal's encoding lacks is written as an escape, too."""
+    """One line; a character that the terminal's encoding lacks is escaped, too."""
     encoding = encoding or "utf-8"
     return one_line(text).encode(encoding, "backslashreplace").decode(encoding)
 
 
 def complain(line: str) -> None:
-    """The line about an error, on stderr. A word longer than LONG_WORD is shortened to its two ends."""
+    """The line of an error, on stderr. A word longer than LONG_WORD is shortened to its two ends."""
     words = [word if len(word) <= LONG_WORD else f"{word[:100]}…{word[-100:]}" for word in line.split(" ")]
     note(" ".join(words))
 
 
 @contextmanager
 def progress_bar(label: str, total: int) -> Iterator[Callable[[int], object] | None]:
-    """A bar over `total` bytes, as the function to tell how many more are done; None when nobody would see it."""
+    """A progress bar over `total` bytes, as a function of the bytes done since its last call; None without a tty."""
     if total < BAR_FROM_BYTES or not sys.stderr.isatty():
         yield None
         return
     from tqdm import tqdm
 
-    # A terminal that does not know its size says 0 by 0, for which tqdm would draw nothing.
+    # A terminal of unknown size reports 0 by 0, for which tqdm would draw nothing.
     columns, rows = os.get_terminal_size(sys.stderr.fileno())
     with tqdm(
         total=total,
@@ -82,7 +82,7 @@ def progress_bar(label: str, total: int) -> Iterator[Callable[[int], object] | N
 
 
 def file_bar(label: str, path: str | os.PathLike[str]) -> AbstractContextManager[Callable[[int], object] | None]:
-    """A bar over a whole file; a file that cannot be looked at is left to the command to complain about."""
+    """A progress bar over a file; a file that cannot be opened is reported by the command itself."""
     try:
         size = os.stat(path).st_size
     except (OSError, ValueError):
@@ -91,5 +91,5 @@ def file_bar(label: str, path: str | os.PathLike[str]) -> AbstractContextManager
 
 
 def about(path: str | os.PathLike[str]) -> AbstractContextManager[None]:
-    """A refusal of a room that sees only the header gets the file's name before it."""
+    """Puts the file's name before a refusal of a room that sees only the header."""
     return named(os.path.basename(path))

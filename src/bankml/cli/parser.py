@@ -1,4 +1,4 @@
-"""The grammar of the command line; what a command does is in the module its parser names."""
+"""The argument parser; each command names the module that implements it."""
 
 import argparse
 import os
@@ -12,7 +12,7 @@ from bankml.errors import UsageError
 from bankml.model.limits import DEFAULT_CONTEXT, MAX_CONTEXT, MAX_THREADS
 
 TYPE_CHECKING = False
-"""What type checkers take for True; the module that has it takes longer to load than this one."""
+"""True for type checkers; importing it from typing would take longer than this module."""
 
 if TYPE_CHECKING:
     from typing import NoReturn
@@ -21,32 +21,32 @@ LISTEN = "127.0.0.1:18093"
 UPSTREAM = "127.0.0.1:18092"
 
 WHOLE = re.compile("[-+]?[0-9]+", re.ASCII)
-"""int() would take 1_000 and the digits of every script."""
+"""int() would accept 1_000 and the digits of every script."""
 
 MAX_TOKENS = (1 << 31) - 1
 MAX_PID = (1 << 31) - 1
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse, whose complaint becomes the one line that every error is."""
+    """An argparse parser whose errors are one line, like every error here."""
 
     def error(self, message: str) -> "NoReturn":
         raise UsageError(f"{message} (see {self.prog} --help)")
 
     def parse_known_args(self, args=None, namespace=None):  # type: ignore[no-untyped-def]
-        """What a command does not know is that command's to tell: argparse leaves it to the parser of them all."""
+        """Reports unknown arguments with the command's own usage: argparse leaves it to the main parser."""
         found, unknown = super().parse_known_args(args, namespace)
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
         return found, unknown
 
     def _print_message(self, message: str, file: object = None) -> None:
-        """argparse's passes over a stdout that cannot be written."""
+        """argparse's own version ignores a stdout that cannot be written."""
         write(message.encode(sys.stdout.encoding or "utf-8", "backslashreplace"))
 
 
 class Formatter(argparse.HelpFormatter):
-    """argparse's, which asks a module for the terminal's width that takes as long to load as all of this."""
+    """argparse's formatter imports a slow module for the terminal's width; this one does not."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, width=max(_columns(), 40) - 2)
@@ -69,7 +69,7 @@ Command = Callable[[str, str, str, str], Parser]  # name, module, help, example
 def build_parser() -> Parser:
     parser = Parser(
         prog="bankml",
-        description="A local model server that can prove what it says.",
+        description="A local model server that can prove its answers.",
         allow_abbrev=False,
         formatter_class=Formatter,
     )
@@ -97,25 +97,27 @@ def build_parser() -> Parser:
 
 
 def _gate_commands(command: Command) -> None:
-    guard = command("guard", "gate", "judge a GGUF file by its header alone", "guard model.gguf --json")
+    guard = command("guard", "gate", "validate the header of a GGUF file", "guard model.gguf --json")
     guard.add_argument("file", metavar="FILE")
-    guard.add_argument("--engine", choices=("mainline", "prism"), default="mainline", help="who is to play it")
+    guard.add_argument(
+        "--engine", choices=("mainline", "prism"), default="mainline", help="the engine to validate it for"
+    )
     guard.add_argument("--json", action="store_true", help="print the verdict as one JSON object")
 
     sha256 = command("sha256", "gate", "print the sha256 of a file", "sha256 model.gguf")
     sha256.add_argument("file", metavar="FILE")
 
     pin = command(
-        "pin", "gate", "compare a file with its sha256 record, or record it", "pin model.gguf --fork FORK.json"
+        "pin", "gate", "compare a file with its sha256 record, or write the record", "pin model.gguf --fork FORK.json"
     )
     pin.add_argument("file", metavar="FILE")
-    pin.add_argument("--fork", metavar="FORK.json", required=True, help="the file of records")
+    pin.add_argument("--fork", metavar="FORK.json", required=True, help="the record file")
     pin.add_argument("--record", action="store_true", help="write the record instead of comparing with it")
     pin.add_argument("--sha256", metavar="HEX", help="with --record: refuse unless the file has this sha256")
 
     verify = command("verify", "gate", "guard a model file, then check its pin", "verify model.gguf --fork FORK.json")
     verify.add_argument("file", metavar="FILE")
-    verify.add_argument("--fork", metavar="FORK.json", required=True, help="the file of records")
+    verify.add_argument("--fork", metavar="FORK.json", required=True, help="the record file")
     verify.add_argument("--json", action="store_true", help="print the result as one JSON object")
 
     check = command(
@@ -124,8 +126,8 @@ def _gate_commands(command: Command) -> None:
         "check an answer's receipt against its request",
         "check request.json answer.json --model m.gguf",
     )
-    check.add_argument("request", metavar="REQUEST.json", help="the request's body as it was sent (- is stdin)")
-    check.add_argument("answer", metavar="ANSWER.json", help="the answer's body, streamed or not (- is stdin)")
+    check.add_argument("request", metavar="REQUEST.json", help="the request's body as sent (-: stdin)")
+    check.add_argument("answer", metavar="ANSWER.json", help="the response's body, streamed or not (-: stdin)")
     check.add_argument("--model", metavar="FILE", help="compare the receipt's model_sha256 with this file")
 
 
@@ -133,36 +135,36 @@ def _model_commands(command: Command) -> None:
     convert = command(
         "convert",
         "models",
-        "rewrite a GGUF's matrices in another type",
+        "rewrite a GGUF's matrices in another weight type",
         "convert in.gguf -o out.gguf --outtype f16",
     )
     convert.add_argument(
         "file", metavar="IN.gguf", help="a model; a weight type that is not read is refused with those that are"
     )
-    convert.add_argument("-o", "--output", metavar="OUT.gguf", required=True, help="the file that is written")
-    convert.add_argument("--outtype", choices=("f16", "q1_0", "q2_0"), required=True, help="the type of the matrices")
-    convert.add_argument("--force", action="store_true", help="replace OUT.gguf if it is there")
+    convert.add_argument("-o", "--output", metavar="OUT.gguf", required=True, help="the file to write")
+    convert.add_argument(
+        "--outtype", choices=("f16", "q1_0", "q2_0"), required=True, help="weight type of the matrices"
+    )
+    convert.add_argument("--force", action="store_true", help="replace an existing OUT.gguf")
 
     tokenize = command("tokenize", "models", "print the tokens of the text on stdin", "tokenize model.gguf < text")
     tokenize.add_argument("file", metavar="MODEL")
     tokenize.add_argument("--no-special", action="store_true", help="read special tokens as plain text")
 
-    create = command("create", "create", "make a model of another by a Modelfile", "create mario -f Modelfile")
+    create = command("create", "create", "make a derived model from a Modelfile", "create mario -f Modelfile")
     create.add_argument("name", metavar="NAME", help="its name: MODEL or MODEL:TAG")
-    create.add_argument(
-        "-f", "--file", metavar="MODELFILE", required=True, help="what it is made of, and how (- is stdin)"
-    )
+    create.add_argument("-f", "--file", metavar="MODELFILE", required=True, help="the Modelfile (-: stdin)")
     create.add_argument(
         "--registry", metavar="DIR", help="the folder of records ($BANKML_FORKS, else ~/.local/share/bankml/forks)"
     )
     create.add_argument(
-        "--models", metavar="DIR", help="where model files are and a converted one goes (default: the registry)"
+        "--models", metavar="DIR", help="the folder of model files and converted ones (default: the registry)"
     )
 
     template = command(
         "chat-template",
         "models",
-        "print the prompt that the messages on stdin make",
+        "print the prompt of the messages on stdin",
         "chat-template model.gguf < messages.json",
     )
     template.add_argument("file", metavar="MODEL")
@@ -172,17 +174,17 @@ def _generate_command(command: Command) -> None:
     generate = command(
         "generate",
         "generate",
-        "verify a model and print its answer to what is on stdin: a text, messages, or a chat request",
+        "verify a model and print its answer to stdin: a text, messages, or a chat request",
         "generate model.gguf --max 64 <<< 'Say hello.'",
     )
     generate.add_argument("file", metavar="MODEL")
-    generate.add_argument("--fork", metavar="FORK.json", help="the file of records (default: MODEL.FORK.json)")
-    generate.add_argument("--max", metavar="N", type=_from_1_to(MAX_TOKENS), help="tokens of the answer at most")
-    generate.add_argument("--json", action="store_true", help="print the whole answer as JSON, with its receipt")
+    generate.add_argument("--fork", metavar="FORK.json", help="the record file (default: MODEL.FORK.json)")
+    generate.add_argument("--max", metavar="N", type=_from_1_to(MAX_TOKENS), help="token limit of the answer")
+    generate.add_argument("--json", action="store_true", help="print the complete answer as JSON, with its receipt")
     generate.add_argument(
-        "--sample", action="store_true", help="draw tokens by the model's own settings, not always the likeliest"
+        "--sample", action="store_true", help="sample with the model's own settings instead of greedily"
     )
-    sampling = generate.add_argument_group("with --sample, in place of the model's own")
+    sampling = generate.add_argument_group("with --sample, overriding the model's settings")
     sampling.add_argument("--temp", metavar="T", dest="temperature", type=float)
     sampling.add_argument("--top-k", metavar="N", type=_whole_number)
     sampling.add_argument("--top-p", metavar="P", type=float)
@@ -195,7 +197,7 @@ def _generate_command(command: Command) -> None:
         default=DEFAULT_CONTEXT,
         help=f"context in tokens ({DEFAULT_CONTEXT})",
     )
-    generate.add_argument("--threads", metavar="N", type=_from_1_to(MAX_THREADS), help="threads (every core)")
+    generate.add_argument("--threads", metavar="N", type=_from_1_to(MAX_THREADS), help="threads (one per core)")
 
 
 def _whole_number(text: str) -> int:
@@ -204,7 +206,7 @@ def _whole_number(text: str) -> int:
     return int(text)
 
 
-_whole_number.__name__ = "whole number"  # argparse's word for it: invalid whole number value: 'x'
+_whole_number.__name__ = "whole number"  # shown by argparse: invalid whole number value: 'x'
 
 
 def _from_1_to(most: int) -> Callable[[str], int]:
@@ -219,21 +221,19 @@ def _from_1_to(most: int) -> Callable[[str], int]:
 
 
 def _machine_commands(command: Command) -> None:
-    usage = command(
-        "usage", "usage", "print what the machine uses, and the processes that are named, as JSON", "usage 1234"
-    )
-    usage.add_argument("pids", metavar="PID", nargs="*", type=_from_1_to(MAX_PID), help="a process to look at")
+    usage = command("usage", "usage", "print resource usage of the machine and of processes, as JSON", "usage 1234")
+    usage.add_argument("pids", metavar="PID", nargs="*", type=_from_1_to(MAX_PID), help="a process")
 
-    capi = command("capi", "capi", "print what a C compiler needs for libbankml", "capi --cflags --libs")
-    capi.add_argument("--cflags", action="store_true", help="where bankml.h is")
-    capi.add_argument("--libs", action="store_true", help="where libbankml is, and how it is linked")
-    capi.add_argument("--static", action="store_true", help="with --libs: libbankml.a, as a part of the program")
-    capi.add_argument("--prefix", action="store_true", help="the folder that holds include/ and lib/")
+    capi = command("capi", "capi", "print compiler and linker flags for libbankml", "capi --cflags --libs")
+    capi.add_argument("--cflags", action="store_true", help="the include path of bankml.h")
+    capi.add_argument("--libs", action="store_true", help="the flags to link libbankml")
+    capi.add_argument("--static", action="store_true", help="with --libs: link libbankml.a into the program")
+    capi.add_argument("--prefix", action="store_true", help="the folder of include/ and lib/")
 
     completion = command(
         "completion",
         "completion",
-        "print what makes a shell complete bankml's commands",
+        "print a shell completion script",
         "completion bash > ~/.local/share/bash-completion/completions/bankml",
     )
     completion.add_argument("shell", choices=("bash", "zsh", "fish"))
@@ -245,17 +245,23 @@ def _serve_commands(command: Command) -> None:
     serve = command(
         "serve",
         "serve",
-        "verify a model file and answer for it over HTTP",
+        "verify a model file and serve it over HTTP",
         "serve model.gguf --fork FORK.json --native",
     )
     serve.add_argument("file", metavar="FILE")
-    serve.add_argument("--fork", metavar="FORK.json", help="the file of records (default: FILE.FORK.json)")
-    serve.add_argument("--native", action="store_true", help="answer from bankML's own forward pass")
-    serve.add_argument("--spawn", metavar="LLAMA_SERVER", help="start this llama-server and answer from it")
+    serve.add_argument("--fork", metavar="FORK.json", help="the record file (default: FILE.FORK.json)")
+    serve.add_argument("--native", action="store_true", help="answer with bankML's own forward pass")
+    serve.add_argument("--spawn", metavar="LLAMA_SERVER", help="start this llama-server and answer with it")
     serve.add_argument("--spec-ngram", action="store_true", help="with --spawn: draft from the text's own n-grams")
-    serve.add_argument("--slot-dir", metavar="DIR", help="the folder of saved slots")
+    serve.add_argument("--slot-dir", metavar="DIR", help="the folder of slot files")
     _models(serve, "with --native: ")
     serve.add_argument("--engine-log", metavar="FILE", help="with --spawn: append llama-server's output to FILE")
+    serve.add_argument(
+        "--upstream-timeout",
+        type=int,
+        metavar="SECONDS",
+        help="in front of llama-server: give up on a generation after this time without a byte of it (3600)",
+    )
     serve.add_argument(
         "--engine-mmap",
         action="store_true",
@@ -266,17 +272,17 @@ def _serve_commands(command: Command) -> None:
     serve.add_argument(
         "--upstream",
         metavar="HOST:PORT",
-        help=f"where llama-server's endpoints answer ({UPSTREAM}); without --native and --spawn: of the"
-        " llama-server that runs there",
+        help=f"the address of llama-server's endpoints ({UPSTREAM}); without --native and --spawn: of the running"
+        " llama-server",
     )
 
-    demo = command("demo", "serve", "fetch a small model, verify it and serve it", "demo")
-    demo.add_argument("--dir", metavar="DIR", help="where the model is kept (default: $XDG_DATA_HOME/bankml/demo)")
+    demo = command("demo", "serve", "download a small model, verify it and serve it", "demo")
+    demo.add_argument("--dir", metavar="DIR", help="the model's folder (default: $XDG_DATA_HOME/bankml/demo)")
     demo.set_defaults(slot_dir=None)
-    demo.add_argument("--no-serve", action="store_true", help="only make the model file ready")
+    demo.add_argument("--no-serve", action="store_true", help="only prepare the model file")
     _models(demo)
     _addresses(demo)
-    demo.add_argument("--upstream", metavar="HOST:PORT", help=f"where llama-server's endpoints answer ({UPSTREAM})")
+    demo.add_argument("--upstream", metavar="HOST:PORT", help=f"the address of llama-server's endpoints ({UPSTREAM})")
 
 
 def _models(parser: Parser, when: str = "") -> None:
@@ -285,18 +291,25 @@ def _models(parser: Parser, when: str = "") -> None:
         metavar="DIR",
         nargs="?",
         const="",
-        help=f"{when}every model pinned in DIR may be asked for by name (default DIR: $BANKML_FORKS, else"
+        help=f"{when}serve every model pinned in DIR by name (default DIR: $BANKML_FORKS, else"
         " ~/.local/share/bankml/forks)",
     )
     parser.add_argument(
         "--keep-alive",
         metavar="TIME",
-        help=f"{when}how long a model stays after an answer of Ollama's API: 90s, 1h, -1 for good (5m)",
+        help=f"{when}how long a model stays loaded after a request of Ollama's API: 90s, 1h, -1 for no limit (5m)",
+    )
+    parser.add_argument("--any-model", action="store_true", help=f"{when}an unknown model name means FILE's model")
+    parser.add_argument(
+        "--content-special",
+        choices=("parse", "refuse", "escape"),
+        help=f"{when}texts of control tokens in a message's content: tokenized as control tokens (parse, as in"
+        " llama-server), refused, or tokenized as plain text (escape)",
     )
 
 
 def _addresses(parser: Parser) -> None:
-    parser.add_argument("--listen", metavar="HOST:PORT", default=LISTEN, help=f"where to listen ({LISTEN})")
+    parser.add_argument("--listen", metavar="HOST:PORT", default=LISTEN, help=f"the address to listen at ({LISTEN})")
     parser.add_argument("--ctx", metavar="N", type=_whole_number, help=f"context in tokens ({DEFAULT_CONTEXT})")
     parser.add_argument(
         "--reasoning",
@@ -305,5 +318,5 @@ def _addresses(parser: Parser) -> None:
         help="whether models that can reason do, unless a request says otherwise (off)",
     )
     parser.add_argument(
-        "--threads", metavar="N", type=_whole_number, help="threads of the forward pass (every core; --spawn: 3)"
+        "--threads", metavar="N", type=_whole_number, help="threads of the forward pass (one per core; --spawn: 3)"
     )

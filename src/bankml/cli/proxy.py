@@ -20,28 +20,33 @@ Address = tuple[str, int]
 
 THREADS = 3
 UPSTREAM_WITHIN = 10.0
-"""Seconds for a llama-server that was started by someone else to answer."""
+"""Seconds for a llama-server that bankML has not started to respond."""
 
 
-# Who has a use for the options that some mode has none for; all other options are every mode's.
+# The modes in which an option has an effect; options that are not listed have one in every mode.
 USED_BY = {
     "ctx": ("--native", "--spawn"),
     "threads": ("--native", "--spawn"),
     "slot_dir": ("--native", "--spawn"),
     "registry": ("--native",),
     "keep_alive": ("--native",),
+    "any_model": ("--native",),
+    "content_special": ("--native",),
     "spec_ngram": ("--spawn",),
     "engine_log": ("--spawn",),
     "engine_mmap": ("--spawn",),
+    "upstream_timeout": ("--spawn", "--upstream alone"),
 }
 
 
 def check_options(arguments: Namespace) -> None:
-    """Raises UsageError for options that do not go together, and for one that would have no effect."""
+    """Raises UsageError for options that exclude each other, and for one that has no effect in the mode."""
     if arguments.native and arguments.spawn is not None:
-        raise UsageError("--native and --spawn are two ways to answer: give one of them")
+        raise UsageError("--native and --spawn exclude each other: give one of them")
     if not arguments.native and arguments.spawn is None and arguments.upstream is None:
-        raise UsageError("say what answers: --native, --spawn LLAMA_SERVER, or --upstream HOST:PORT of a running one")
+        raise UsageError(
+            "name an engine: --native, --spawn LLAMA_SERVER, or the --upstream HOST:PORT of a llama-server"
+        )
     mode = "--native" if arguments.native else "--spawn" if arguments.spawn is not None else "--upstream alone"
     for option, users in USED_BY.items():
         given = getattr(arguments, option)
@@ -53,7 +58,7 @@ def check_options(arguments: Namespace) -> None:
 def run_in_front(
     arguments: Namespace, verified: "Verified", listen: Address, engine: Address, announce: Callable[[], None]
 ) -> int:
-    """Starts llama-server or finds it, checks that it serves the verified file, and serves until a signal ends it."""
+    """Starts llama-server or connects to it, checks that it serves the verified file, and serves until a signal."""
     from bankml.api.metrics_middleware import MetricsMiddleware
     from bankml.http.limits import Limits
     from bankml.http.server import LISTENING_HOSTS, serve
@@ -63,25 +68,26 @@ def run_in_front(
     from bankml.upstream.rehash import FileRehash
     from bankml.upstream.verifier import EngineVerifier, require_same_file
 
-    upstream = Upstream((LISTENING_HOSTS[engine[0]], engine[1]), Limits())
-    vouched = threading.Event()  # until then the end of a spawned engine is an error, which is told as one
+    limits = Limits() if arguments.upstream_timeout is None else Limits(engine_silence=arguments.upstream_timeout)
+    upstream = Upstream((LISTENING_HOSTS[engine[0]], engine[1]), limits)
+    checked = threading.Event()  # before, the end of a spawned engine is raised as an error
     with ExitStack() as stack:
         stack.callback(upstream.close)
-        child = _engine(arguments, verified, upstream, stack, lambda words: note(words) if vouched.is_set() else None)
+        child = _engine(arguments, verified, upstream, stack, lambda words: note(words) if checked.is_set() else None)
         alive: Callable[[], None] = (lambda: None) if child is None else child.alive
         loading: Loading = "unknown" if child is None else "mmap" if arguments.engine_mmap else "memory"
-        vouch = EngineVerifier(verified, upstream, alive, loading, FileRehash(verified, _note_change))
-        provenance = require_same_file(vouch)
-        vouched.set()
+        verifier = EngineVerifier(verified, upstream, alive, loading, FileRehash(verified, _note_change))
+        provenance = require_same_file(verifier)
+        checked.set()
         alive()  # or it ended in between
 
         def ready(_: object) -> None:
             note(f"engine: {provenance.engine} at {upstream.shown} serves the verified file")
             announce()
-            vouch.rehash.start(upstream.limits.engine_rehash)
+            verifier.rehash.start(upstream.limits.engine_rehash)
 
         watched = [Watched("gateway", os.getpid()), *([] if child is None else [Watched("engine", child.pid)])]
-        measured = MetricsMiddleware(Proxy(vouch), watched)
+        measured = MetricsMiddleware(Proxy(verifier), watched)
         return serve(measured, listen=listen, ready=ready, refused=measured.refused, at_once=measured.at_once)
 
 
@@ -96,7 +102,7 @@ def _engine(
     stack: ExitStack,
     ended: Callable[[str], object],
 ) -> "Child | None":
-    """Returns when the engine is ready. Gives the process that was started here, which `stack` stops; None if none.
+    """Waits until the engine is ready. Returns the process that was started here, which `stack` stops, or None.
 
     `ended` is called when that process ends without having been stopped.
     """

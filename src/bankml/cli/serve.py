@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 EXAMPLE = '{"messages":[{"role":"user","content":"Say hello."}],"max_tokens":32}'
 
+MAX_TIMEOUT = 1_000_000  # seconds
+
 Address = tuple[str, int]
 
 
@@ -45,7 +47,7 @@ def demo(arguments: Namespace) -> int:
 
 
 def _serve(arguments: Namespace, file: str, fork: str, listen: Address, engine: Address) -> int:
-    """Verifies, says what is served and how to ask, and serves until a signal ends it."""
+    """Verifies the model, prints what is served and an example request, and serves until a signal."""
     registry, keep_alive = _registry(arguments.registry), _keep_alive(arguments.keep_alive)
 
     from bankml.engine.memory import keep_heaps_small
@@ -68,10 +70,12 @@ def _serve(arguments: Namespace, file: str, fork: str, listen: Address, engine: 
             registry=registry,
             keep_alive=keep_alive,
             reasoning=arguments.reasoning != "off",
+            content_special=arguments.content_special or "parse",
+            any_model=arguments.any_model,
         )
 
     if registry is not None:
-        _tell_problems(registry, verified)
+        _print_problems(registry, verified)
     measured = MetricsMiddleware(application, [Watched("gateway", os.getpid())])
     code: int = run(
         measured,
@@ -85,7 +89,7 @@ def _serve(arguments: Namespace, file: str, fork: str, listen: Address, engine: 
 
 
 def _registry(given: str | None) -> str | None:
-    """The folder of --registry, which without a value is the one everybody uses; None without the option."""
+    """The folder of --registry, the default folder where it has no value; None without the option."""
     from bankml.library.registry import default_folder
 
     if given == "":
@@ -95,13 +99,13 @@ def _registry(given: str | None) -> str | None:
     return given
 
 
-def _tell_problems(registry: str, verified: "Verified") -> None:
-    """A line for everything in the registry's folder that cannot be asked for."""
+def _print_problems(registry: str, verified: "Verified") -> None:
+    """Prints a line for everything in the registry's folder that is not available as a model."""
     from bankml.library.reference import PinnedFile
     from bankml.library.registry import Registry
 
     for problem in Registry(registry, PinnedFile.of(verified)).problems():
-        note(f"passed over: {problem.file}: {problem.reason}")
+        note(f"skipped: {problem.file}: {problem.reason}")
 
 
 def _keep_alive(given: str | None) -> float:
@@ -115,7 +119,7 @@ def _keep_alive(given: str | None) -> float:
 
 
 def _serve_in_front(arguments: Namespace, file: str, fork: str, listen: Address, engine: Address) -> int:
-    """The same in front of llama-server."""
+    """The same, in front of llama-server."""
     from bankml.cli.proxy import run_in_front
 
     verified = verified_model(file, fork)
@@ -131,12 +135,14 @@ def _announce(verified: "Verified", listen: Address, engine: Address) -> None:
 
 
 def _checked(arguments: Namespace) -> tuple[Address, Address]:
-    """The two addresses, once every number of the command line is in its range."""
-    if arguments.ctx is None:  # only now: whether it was given matters to `check_options`
+    """The two addresses, after the numbers of the command line were checked."""
+    if arguments.ctx is None:  # only now: `check_options` looks at whether it was given
         arguments.ctx = DEFAULT_CONTEXT
     _in_range("--ctx", arguments.ctx, MAX_CONTEXT)
     if arguments.threads is not None:
         _in_range("--threads", arguments.threads, MAX_THREADS)
+    if getattr(arguments, "upstream_timeout", None) is not None:
+        _in_range("--upstream-timeout", arguments.upstream_timeout, MAX_TIMEOUT)
     listen = parse_address("--listen", arguments.listen)
     engine = parse_address("--upstream", arguments.upstream or UPSTREAM)
     if arguments.slot_dir is not None and not os.path.isdir(arguments.slot_dir):
@@ -147,14 +153,14 @@ def _checked(arguments: Namespace) -> tuple[Address, Address]:
 
 
 def _require_free(*addresses: Address) -> None:
-    """Told before the file is hashed, and an engine loads: that an address is taken."""
+    """Raises UsageError for an address in use, before the file is hashed and an engine loads."""
     from bankml.http.server import require_free
 
     require_free(*addresses)
 
 
 def _same(one: Address, other: Address) -> bool:
-    """Whether both are one place: localhost is 127.0.0.1."""
+    """Whether both are the same address: localhost is 127.0.0.1."""
     first, second = ((host.replace("localhost", "127.0.0.1"), port) for host, port in (one, other))
     return first == second
 

@@ -1,4 +1,4 @@
-"""What the commands read: a text, or a chat request."""
+"""Input of the commands: a text, or a chat request."""
 
 import codecs
 import os
@@ -12,26 +12,26 @@ from bankml.errors import RequestError, UsageError
 from bankml.files import problem
 
 STDIN = "-"
-"""How a file's name says that stdin is meant."""
+"""The file name that means stdin."""
 
 JSON_BEGINS = re.compile(rb"\s*[\[{]")
-"""How a list of messages or a request begins. A text that begins so is not told from broken JSON: it is refused."""
+"""How a list of messages or a request begins. A text that begins so cannot be told from broken JSON: it is refused."""
 
 MOST_BYTES = 16 << 20
-"""Of a request, as on the wire, and of a text."""
+"""Of a request, as over HTTP, and of a text."""
 
 _AT_ONCE = 1 << 20
 
 
 def read_bytes(most: int = MOST_BYTES) -> bytes:
-    """All of stdin. Whoever sits at a terminal is told that something is waited for.
+    """All of stdin; a note on a terminal says that input is expected.
 
-    Raises FileProblem where it cannot be read, UsageError where it is longer than `most` bytes.
+    Raises FileProblem if it cannot be read, UsageError if it is longer than `most` bytes.
     """
     if sys.stdin.isatty():
         note("reading from the terminal; Ctrl-D ends the text")
     with suppress(OSError):
-        os.set_blocking(sys.stdin.fileno(), True)  # or a text that comes slowly would end where it pauses
+        os.set_blocking(sys.stdin.fileno(), True)  # or a slow writer's pause would look like the end
     try:
         return bounded(sys.stdin.buffer, "stdin", most)
     except OSError as error:
@@ -39,16 +39,16 @@ def read_bytes(most: int = MOST_BYTES) -> bytes:
 
 
 def bounded(file: BinaryIO, name: str, most: int) -> bytes:
-    """All of `file`, which is buffered and blocks. Raises OSError, and UsageError, which calls it `name`, once there
-    are more than `most` bytes."""
+    """All of `file`, which is buffered and blocking. Raises OSError, and UsageError, which names it `name`, for more
+    than `most` bytes."""
     raw = bytearray()
     while len(raw) <= most:
-        wanted = min(_AT_ONCE, most + 1 - len(raw))
-        part = file.read(wanted)
+        size = min(_AT_ONCE, most + 1 - len(raw))
+        part = file.read(size)
         raw += part
-        if len(part) < wanted:  # the end; a terminal that is read again would wait for a second Ctrl-D
+        if len(part) < size:  # the end; reading a terminal again would wait for a second Ctrl-D
             return bytes(raw)
-    raise UsageError(f"{name} is longer than {most} bytes, the most that are read")
+    raise UsageError(f"{name} is longer than {most} bytes")
 
 
 def text_in(raw: bytes) -> str:
@@ -64,11 +64,11 @@ def request_in(raw: bytes) -> dict[str, object]:
     from bankml.api.reading.json_body import read_json
 
     if not raw.strip():
-        raise UsageError("there is nothing on stdin: a list of messages or a chat request is expected")
+        raise UsageError("stdin is empty: expected a list of messages or a chat request")
     try:
         document = read_json(raw)
     except RequestError as error:
-        raise UsageError(f"stdin is no list of messages and no chat request: {error.message}") from error
+        raise UsageError(f"stdin is neither a list of messages nor a chat request: {error.message}") from error
     if isinstance(document, list):
         return {"messages": document}
     if not isinstance(document, dict):
@@ -77,15 +77,15 @@ def request_in(raw: bytes) -> dict[str, object]:
 
 
 def request_or_text_in(raw: bytes) -> dict[str, object]:
-    """As `request_in`; what does not begin like one is the text of a user's message, without its last line end."""
+    """As `request_in`; a text that does not begin like one becomes a user's message, without its last line end."""
     if raw.startswith(codecs.BOM_UTF8):
         raise UsageError("stdin begins with a byte order mark; send plain UTF-8 without one")
     if JSON_BEGINS.match(raw):
         try:
             return request_in(raw)
         except UsageError as error:
-            raise UsageError(f"{error.message} (what begins with [ or {{ is read as JSON)") from error
+            raise UsageError(f"{error.message} (input that begins with [ or {{ is read as JSON)") from error
     text = text_in(raw)
     if not text.strip():
-        raise UsageError("there is nothing on stdin: a text, a list of messages or a chat request is expected")
+        raise UsageError("stdin is empty: expected a text, a list of messages or a chat request")
     return {"messages": [{"role": "user", "content": text.removesuffix("\n").removesuffix("\r")}]}

@@ -1,4 +1,4 @@
-"""The three standard streams, any of which whoever started us may have closed (`>&-`)."""
+"""The three standard streams, any of which may be closed at start (`>&-`)."""
 
 import fcntl
 import io
@@ -7,11 +7,11 @@ import sys
 
 
 def open_closed_streams() -> None:
-    """Gives every standard stream that is closed a file, and its descriptor with it.
+    """Opens a file for every closed standard stream, so that its descriptor is taken.
 
-    A model or a connection would get that number otherwise, and whatever a library writes to "stderr". The file is the
-    null device, for stdin and stdout opened the wrong way round (as gnulib's stdopen does), so that reading or writing
-    fails as it would have; stderr takes everything, since there is nobody to tell.
+    Otherwise a model or a connection would get that number, and whatever a library writes to "stderr". The file is the
+    null device, for stdin and stdout opened in the wrong direction (as gnulib's stdopen does), so that reading or
+    writing fails as before; stderr accepts everything, because errors about it could not be shown.
     """
     for number, name, mode, flags in (
         (0, "stdin", "rb", os.O_WRONLY),
@@ -26,7 +26,7 @@ def open_closed_streams() -> None:
             os.close(opened)
             opened = number
         os.set_inheritable(opened, opened == number)
-        # unbuffered, or what could not be written would fail once more at the interpreter's end
+        # unbuffered, or what could not be written would fail again at the interpreter's exit
         file = os.fdopen(opened, mode, buffering=0)
         setattr(sys, name, io.TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", write_through=True))
 

@@ -1,4 +1,4 @@
-"""`bankml usage`: what `GET /bankml/usage` answers, of this machine and of the processes that are named."""
+"""`bankml usage`: the data of `GET /bankml/usage`, for this machine and the given processes."""
 
 import json
 from argparse import Namespace

@@ -1,4 +1,4 @@
-"""The verified model of a command: `serve`, `demo` and `generate` answer with no other."""
+"""The verified model of a command: `serve`, `demo` and `generate` open no other."""
 
 import os
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""`bankml version`, which needs nothing: not even the parser of the command line."""
+"""`bankml version`, which imports nothing: not even the argument parser."""
 
 from bankml import __version__
 from bankml.cli.output import say

@@ -1,7 +1,7 @@
-"""`bankml create`: a Modelfile made into a derived model.
+"""`bankml create`: makes a derived model from a Modelfile.
 
-What FROM names is a model, a pinned GGUF file, or a folder of safetensors, which is first converted to F16 and pinned
-with the sha256 of every file it was made of.
+FROM names a model, a pinned GGUF file, or a folder of safetensors, which is first converted to F16 and pinned with the
+sha256 of every source file.
 """
 
 import json
@@ -30,37 +30,37 @@ Bar = Callable[[str, int], AbstractContextManager[Callable[[int], object] | None
 
 
 @dataclass(frozen=True)
-class Places:
-    """Where things are: `modelfile` the folder a relative FROM starts in, `registry` that of the records, `models` that
-    of model files that are not in there, and of converted ones."""
+class Folders:
+    """Folders: `modelfile` is the base of a relative FROM, `registry` has the records, `models` has model files that
+    are not in there, and converted ones."""
 
     modelfile: str
     registry: str
     models: str
 
 
-def create(name: str, modelfile: Modelfile, places: Places, say: Say, bar: Bar) -> Derived | PinnedFile:
-    """Makes the model `name`. Returns what it is: a derived model, or the converted file itself where the Modelfile
-    says nothing but FROM and `name` is one of that file's own names.
+def create(name: str, modelfile: Modelfile, folders: Folders, say: Say, bar: Bar) -> Derived | PinnedFile:
+    """Makes the model `name`. Returns a derived model, or the converted file itself if the Modelfile has only FROM and
+    `name` is one of that file's own names.
 
-    `say` is told each step, `bar` makes the progress of one over so many bytes. Raises RequestError, NotFound, Refused,
-    UsageError or FileProblem; nothing half-made is left.
+    `say` is called with each step, `bar` makes the progress bar of a step over so many bytes. Raises RequestError,
+    NotFound, Refused, UsageError or FileProblem; nothing incomplete is left.
     """
     derived_name(name)
-    registry = Registry(places.registry, also=(places.models,))
-    path = from_path(modelfile.source, places.modelfile)
+    registry = Registry(folders.registry, also=(folders.models,))
+    path = from_path(modelfile.source, folders.modelfile)
     if path is None:
-        _require_found(registry, modelfile.source, places)
+        _require_found(registry, modelfile.source, folders)
         return create_derived(registry, name, modelfile)
     if os.path.isdir(path):
-        return _from_folder(registry, name, modelfile, path, places, say, bar)
+        return _from_folder(registry, name, modelfile, path, folders, say, bar)
     source = _pinned(registry, path, bar)
     return create_derived(registry, name, replace(modelfile, source=source.name))
 
 
 def from_path(source: str, relative_to: str) -> str | None:
-    """The path that FROM says, or None when it is a model's name: what has a slash in it or begins with `~`, a
-    `.gguf` file that is there, and a folder that holds a model, are paths."""
+    """The path in FROM, or None if it is a model's name. Paths contain a slash, begin with `~`, or name an existing
+    `.gguf` file or a folder with a model."""
     path = os.path.join(relative_to, os.path.expanduser(source))
     if "/" in source or source.startswith("~") or source in (".", ".."):
         return os.path.abspath(path)
@@ -71,23 +71,23 @@ def from_path(source: str, relative_to: str) -> str | None:
     return os.path.abspath(path) if is_model_folder(path) else None
 
 
-def _require_found(registry: Registry, name: str, places: Places) -> None:
-    """Raises what `registry.resolve` raises, and Refused where the model's file is not found: both say where it was
-    looked for."""
+def _require_found(registry: Registry, name: str, folders: Folders) -> None:
+    """Raises what `registry.resolve` raises, and Refused if the model's file is missing: both name the folders that
+    were searched."""
     try:
         source = registry.resolve(name).source
     except NotFound as error:
-        raise NotFound(f"{error.message} (the registry is {places.registry})") from None
+        raise NotFound(f"{error.message} (the registry is {folders.registry})") from None
     if source.path is None:
-        folders = " or ".join(dict.fromkeys((places.registry, places.models)))
+        searched = " or ".join(dict.fromkeys((folders.registry, folders.models)))
         raise Refused(
-            f"{source.file} is pinned by {source.fork}, but the file is not in {folders}: refused (--models DIR names"
-            " the folder that has it)"
+            f"{source.file} is pinned by {source.fork}, but the file is not in {searched}: refused (--models DIR names"
+            " its folder)"
         )
 
 
 def _pinned(registry: Registry, path: str, bar: Bar) -> PinnedFile:
-    """The pin of the GGUF at `path`, once the whole file has been found to be what it pins."""
+    """The pin of the GGUF at `path`, after verifying the file."""
     if not os.path.lexists(path):
         raise FileProblem(f"cannot read {path}: no such file or directory")
     file = os.path.basename(path)
@@ -102,55 +102,55 @@ def _pinned(registry: Registry, path: str, bar: Bar) -> PinnedFile:
             f"{path} is not in {registry.folder}, the folder of its record: give --models {os.path.dirname(path)}"
         )
     if not os.path.exists(path) or not os.path.samefile(source.path, path):
-        raise UsageError(f"{path} is not where the registry finds {file}: {source.path}; say FROM {source.name}")
+        raise UsageError(f"{path} is not where the registry finds {file}: {source.path}; use FROM {source.name}")
     with bar(f"verifying {file}", os.path.getsize(path)) as progress:
         verify(path, source.fork, progress)
     return source
 
 
 def _from_folder(
-    registry: Registry, name: str, modelfile: Modelfile, folder: str, places: Places, say: Say, bar: Bar
+    registry: Registry, name: str, modelfile: Modelfile, folder: str, folders: Folders, say: Say, bar: Bar
 ) -> Derived | PinnedFile:
     file = _file_name(folder)
     own = aliases([*(pin.file for pin in registry.pins()), file]).get(derived_name(name)) == file
     if own and replace(modelfile, source="") != Modelfile(""):
-        raise UsageError(f"{name} is the name of the converted file {file} itself: a model derived of it needs another")
+        raise UsageError(f"{name} is the name of the converted file {file} itself: choose another name")
     if not own:
         check_free(registry, name)
-    _check_not_there(registry, file, places)
-    source = _convert(folder, file, places, say, bar)
+    _check_not_there(registry, file, folders)
+    source = _convert(folder, file, folders, say, bar)
     return source if own else create_derived(registry, name, replace(modelfile, source=source.name))
 
 
 def _file_name(folder: str) -> str:
-    """The GGUF's name: the folder's, with what a file's or a model's name may not have made a dash."""
+    """The GGUF's name: the folder's, with invalid characters replaced by dashes."""
     stem = re.sub(r"[^A-Za-z0-9_.-]+|\.\.+", "-", os.path.basename(folder)).strip("-.") or "model"
     return f"{stem[:60]}-F16.gguf"
 
 
-def _check_not_there(registry: Registry, file: str, places: Places) -> None:
-    """Nothing that is there is written over."""
+def _check_not_there(registry: Registry, file: str, folders: Folders) -> None:
+    """Raises UsageError rather than overwrite an existing file."""
     for source in registry.pins():
         if source.name == names(file)[0]:
-            raise UsageError(f"{source.file} is pinned already ({source.fork}): say FROM {source.name}")
-    hidden = (manifest_path(places.registry, alias) for alias in names(file))
-    for path in (os.path.join(places.models, file), _fork_path(places, file), *hidden):
+            raise UsageError(f"{source.file} is pinned already ({source.fork}): use FROM {source.name}")
+    hidden = (manifest_path(folders.registry, alias) for alias in names(file))
+    for path in (os.path.join(folders.models, file), _fork_path(folders, file), *hidden):
         if os.path.lexists(path):
             raise UsageError(f"{path} exists: move it away first")
 
 
-def _fork_path(places: Places, file: str) -> str:
-    return os.path.join(places.registry, f"{file}.FORK.json")
+def _fork_path(folders: Folders, file: str) -> str:
+    return os.path.join(folders.registry, f"{file}.FORK.json")
 
 
-def _convert(folder: str, file: str, places: Places, say: Say, bar: Bar) -> PinnedFile:
+def _convert(folder: str, file: str, folders: Folders, say: Say, bar: Bar) -> PinnedFile:
     from bankml.convert.hugging_face.convert import convert_folder, weight_bytes
 
-    target, fork = os.path.join(places.models, file), _fork_path(places, file)
+    target, fork = os.path.join(folders.models, file), _fork_path(folders, file)
     try:
-        for place in (places.models, places.registry):
+        for place in (folders.models, folders.registry):
             os.makedirs(place, exist_ok=True)
-        with temporary_directory(Path(places.models), ".making-") as making:
+        with temporary_directory(Path(folders.models), ".making-") as making:
             made = os.path.join(making, file)
             say(f"converting {folder} to F16: {target}")
             with bar("converting", 2 * weight_bytes(folder)) as progress:
@@ -160,7 +160,7 @@ def _convert(folder: str, file: str, places: Places, say: Say, bar: Bar) -> Pinn
                 sha256 = sha256_file(made, progress)
             os.replace(made, target)
     except OSError as error:
-        raise problem("write", places.models, error) from error
+        raise problem("write", folders.models, error) from error
     try:
         _record(fork, file, size, sha256, folder, [asdict(one) for one in inputs])
     except BaseException:

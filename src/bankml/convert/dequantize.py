@@ -16,7 +16,7 @@ Floats = npt.NDArray[np.float32]
 
 
 def dequantize(raw: bytes | bytearray | memoryview, type_: BlockType) -> Floats:
-    """`raw`: whole blocks of one type. Returns float32 of shape [weights]. KeyError for a type not in `READERS`."""
+    """`raw`: complete blocks of one type. Returns float32 of shape [weights]. KeyError for a type not in `READERS`."""
     blocks = np.frombuffer(raw, np.uint8).reshape(-1, type_.size)
     with np.errstate(invalid="ignore", over="ignore"):
         return READERS[type_](blocks).reshape(-1)

@@ -1,6 +1,6 @@
 """float32 to f16, Q1_0 and Q2_0, byte for byte as ggml b11192 writes them.
 
-Every function takes float32 of shape [weights], whole blocks of it, and returns the blocks as uint8.
+Every function takes float32 of shape [weights], a multiple of the block size, and returns the blocks as uint8.
 """
 
 from collections.abc import Callable
@@ -57,11 +57,11 @@ def _q2_0(weights: Floats) -> Bytes:
     largest = np.fmax.reduce(magnitudes, axis=1, initial=np.float32(0))
     inverse = np.where(largest > 0, np.float32(1) / largest, np.float32(0)).astype(np.float32)
     scaled = blocks * inverse[:, None]
-    whole = np.trunc(scaled)
-    rounded = whole + np.copysign(np.abs(scaled - whole) >= np.float32(0.5), scaled).astype(np.float32)
-    # x86 turns what no int32 holds (NaN and infinity among it) into the smallest int32, which the clamp makes code 0.
-    held = np.abs(rounded) < INT32_LIMIT
-    codes = np.where(held, np.clip(rounded, -1, 2) + 1, 0).astype(np.uint8).reshape(len(blocks), -1, 4)
+    truncated = np.trunc(scaled)
+    rounded = truncated + np.copysign(np.abs(scaled - truncated) >= np.float32(0.5), scaled).astype(np.float32)
+    # x86 converts values beyond int32 (also NaN and infinity) to the smallest int32, which the clamp makes code 0.
+    in_range = np.abs(rounded) < INT32_LIMIT
+    codes = np.where(in_range, np.clip(rounded, -1, 2) + 1, 0).astype(np.uint8).reshape(len(blocks), -1, 4)
     packed = codes[..., 0] | codes[..., 1] << 2 | codes[..., 2] << 4 | codes[..., 3] << 6
     return np.concatenate([to_f16(largest)[:, None].view(np.uint8), packed], axis=1).reshape(-1)
 

@@ -1,7 +1,7 @@
-"""Rewrites a GGUF's weights in another type: every matrix in one of F16, Q1_0 or Q2_0, vectors (norms, biases) in F32.
+"""Rewrites a GGUF in another weight type: every matrix in F16, Q1_0 or Q2_0, vectors (norms, biases) in F32.
 
-Keys and tensors keep their order; `general.file_type` says what the file became. Memory stays bounded:
-a few megabytes of one tensor at a time.
+Keys and tensors keep their order; `general.file_type` is updated. Memory stays bounded: a few megabytes of one tensor
+at a time.
 """
 
 import os
@@ -27,12 +27,12 @@ FILE_TYPE_KEY = "general.file_type"
 CHUNK_WEIGHTS = 1 << 20
 LARGEST_F16 = 65504.0
 
-Progress = Callable[[int], object]  # told how many more bytes of the input have been converted
+Progress = Callable[[int], object]  # called with the number of input bytes converted since the last call
 
 
 @dataclass(frozen=True)
 class OutType:
-    """What `--outtype` may name: the type of the matrices and llama.cpp's number for a file made of it."""
+    """A value of `--outtype`: the type of the matrices and llama.cpp's file type number."""
 
     type: BlockType
     file_type: int
@@ -51,9 +51,9 @@ def convert_gguf(
 ) -> Header:
     """Writes `target` from `source`; returns the header that was read.
 
-    Refused before anything is written: a header the guard refuses, a tensor in a type that is not read, a row that is
-    not whole blocks of the new type. Refused on the way, with nothing left: a weight that is not finite, or too large
-    for f16. Raises UsageError, Refused, Truncated or FileProblem.
+    Refused before anything is written: a header the guard refuses, an unsupported weight type, a row that is not a
+    multiple of the new type's block. Refused during conversion, leaving no file: a weight that is not finite, or too
+    large for f16. Raises UsageError, Refused, Truncated or FileProblem.
     """
     out = OUT_TYPES[outtype]
     with open_regular(source) as file:
@@ -77,7 +77,7 @@ def _check_target(source: str | os.PathLike[str], target: str | os.PathLike[str]
     if not os.path.lexists(target):
         return
     if os.path.exists(target) and os.path.samefile(source, target):
-        raise UsageError(f"{os.fspath(target)} is the input itself: give another name to write to")
+        raise UsageError(f"{os.fspath(target)} is the input itself: choose another output file")
     if not overwrite:
         raise UsageError(f"{os.fspath(target)} exists: give --force to replace it")
     if not os.path.isfile(target):
@@ -85,16 +85,17 @@ def _check_target(source: str | os.PathLike[str], target: str | os.PathLike[str]
 
 
 def _spec(name: str, tensor: TensorInfo, type_: BlockType) -> TensorSpec:
-    """What a tensor becomes: a vector F32, anything with two dimensions or more `type_`."""
+    """The converted tensor: a vector becomes F32, anything with two or more dimensions `type_`."""
     if tensor.type not in READERS:
         known = ", ".join(row.name for row in READERS)
-        raise Refused(f"{name}: tensor {shown(tensor.name)} is {tensor.type.name}; convert reads {known}")
+        what = f"{name}: tensor {shown(tensor.name)}"
+        raise Refused(f"{what}: unsupported weight type {tensor.type.name} (supported: {known})")
     if len(tensor.shape) == 1:
         return TensorSpec(tensor.name, tensor.shape, F32)
     if tensor.shape[0] % type_.weights:
         raise Refused(
             f"{name}: tensor {shown(tensor.name)} has rows of {tensor.shape[0]}, "
-            f"not whole {type_.name} blocks of {type_.weights}"
+            f"not a multiple of {type_.weights}, the block of {type_.name}"
         )
     return TensorSpec(tensor.name, tensor.shape, type_)
 
@@ -108,7 +109,7 @@ def _entries(header: Header, out: OutType) -> Iterator[tuple[str, bytes]]:
 
 
 def _pieces(file: BinaryIO, name: str, start: int, tensor: TensorInfo) -> Iterator[bytes]:
-    """The tensor's bytes, about `CHUNK_WEIGHTS` weights a piece, whole blocks of any type in each."""
+    """The tensor's bytes, about `CHUNK_WEIGHTS` weights per piece, complete blocks of any type in each."""
     step = tensor.type.nbytes(CHUNK_WEIGHTS)
     for at in range(0, tensor.nbytes, step):
         length = min(step, tensor.nbytes - at)
@@ -130,13 +131,13 @@ def _convert_piece(name: str, tensor: TensorInfo, type_: BlockType, raw: bytes) 
 
 
 def check_finite(what: str, weights: npt.NDArray[np.float32], type_: BlockType) -> None:
-    """Raises Refused for weights that `type_` cannot hold as numbers: a model with such a weight answers nonsense.
+    """Raises Refused for weights that `type_` cannot represent: a model with such a weight gives useless answers.
 
-    `what` begins the sentence: the file and the tensor.
+    `what` begins the message: the file and the tensor.
     """
     largest = float(np.abs(weights).max())
     if not np.isfinite(largest):
-        raise Refused(f"{what} holds a weight that is not finite")
-    # The next f16 would be 65536; what lies nearer to it than to 65504 rounds to infinity.
+        raise Refused(f"{what} has a weight that is not finite")
+    # The next f16 would be 65536; values nearer to it than to 65504 round to infinity.
     if type_ is not F32 and largest >= (LARGEST_F16 + 65536.0) / 2:
-        raise Refused(f"{what} holds a weight of magnitude {largest:g}, too large for f16")
+        raise Refused(f"{what} has a weight of magnitude {largest:g}, too large for f16")

@@ -169,7 +169,7 @@ def complete(
         count += 1
         first = first if count > 1 else now
         text = pieces.push(vocabulary.spelling(token) if token in job.preserved else vocabulary.piece(token))
-        probs = sampler.probabilities(model.logits, token) if pieces.whole else None
+        probs = sampler.probabilities(model.logits, token) if pieces.at_boundary else None
         released = pieces.released
         end = vocabulary.is_end_of_generation(token)
         full = len(slot) + 1 >= model.n_ctx

@@ -109,7 +109,7 @@ class TextPieces(Protocol):
         """That stop string."""
 
     @property
-    def whole(self) -> bool:
+    def at_boundary(self) -> bool:
         """True if the bytes pushed so far do not end inside a character."""
 
     @property

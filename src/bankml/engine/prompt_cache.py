@@ -91,19 +91,19 @@ class PromptCache:
         """Adds an admitted entry."""
         self._entries.append(entry)
 
-    def take(self, held: Tokens, prompt: Tokens) -> CachedPrompt | None:
-        """Removes and returns the entry that serves `prompt` better than the slot's tokens `held`, if there is one.
+    def take(self, current: Tokens, prompt: Tokens) -> CachedPrompt | None:
+        """Removes and returns the entry that serves `prompt` better than the slot's tokens `current`, if there is one.
 
         Better means that a larger fraction of itself is kept and a larger fraction of the prompt is found; any entry
         is better than an empty slot.
         """
-        common = common_prefix(held, prompt)
-        kept = part(common, len(held)) if len(held) else np.float32(-1)
-        found = part(common, len(prompt))
+        common = common_prefix(current, prompt)
+        kept = fraction(common, len(current)) if len(current) else np.float32(-1)
+        found = fraction(common, len(prompt))
         best = None
         for entry in self._entries:
             common = common_prefix(entry.tokens, prompt)
-            would_keep, would_find = part(common, len(entry.tokens)), part(common, len(prompt))
+            would_keep, would_find = fraction(common, len(entry.tokens)), fraction(common, len(prompt))
             if would_keep >= MIN_ENTRY_KEPT and would_keep > kept and would_find > found:
                 kept, found, best = would_keep, would_find, entry
         if best is not None:
@@ -139,18 +139,18 @@ def prompt_cache(limit_bytes: int | None, n_ctx: int) -> PromptCache | None:
     return None if limit_bytes == 0 else PromptCache(limit_bytes, limit_tokens=n_ctx)
 
 
-def part(some: int, whole: int) -> np.float32:
-    return np.float32(some) / np.float32(max(1, whole))
+def fraction(part: int, total: int) -> np.float32:
+    return np.float32(part) / np.float32(max(1, total))
 
 
-def can_extend(held: Tokens, prompt: Tokens) -> bool:
+def can_extend(current: Tokens, prompt: Tokens) -> bool:
     """Whether `prompt` continues the slot's tokens and keeps most of them."""
-    if not len(held):
+    if not len(current):
         return False
-    found = part(common_prefix(held, prompt), len(prompt))
+    found = fraction(common_prefix(current, prompt), len(prompt))
     if not found > MIN_PROMPT_OVERLAP:
         return False
-    return not found * np.float32(len(prompt)) / np.float32(len(held)) < MIN_SLOT_KEPT
+    return not found * np.float32(len(prompt)) / np.float32(len(current)) < MIN_SLOT_KEPT
 
 
 def swap_prefix(prompt: Sequence[int], slot: Slot, cells: Cells, cache: PromptCache, reuse: bool = True) -> None:
@@ -159,24 +159,24 @@ def swap_prefix(prompt: Sequence[int], slot: Slot, cells: Cells, cache: PromptCa
     Only the cells of an entry's common prefix with `prompt` are copied; the rest would be dropped. Without `reuse` none
     are, but llama-server removes the entry all the same.
     """
-    held, wanted = np.array(slot.tokens, np.int32), np.array(list(prompt), np.int32)
-    if can_extend(held, wanted):
+    current, new = np.array(slot.tokens, np.int32), np.array(list(prompt), np.int32)
+    if can_extend(current, new):
         return
-    if len(held):
-        _save(held, cells, cache)
-    entry = cache.take(held, wanted)
+    if len(current):
+        _save(current, cells, cache)
+    entry = cache.take(current, new)
     if entry is not None:
-        common = common_prefix(entry.tokens, wanted) if reuse else 0
+        common = common_prefix(entry.tokens, new) if reuse else 0
         slot.clear()
         cells.load(entry.state, common)
         slot.extend(entry.tokens[:common].tolist())
     cache.trim()
 
 
-def _save(held: Tokens, cells: Cells, cache: PromptCache) -> None:
-    if not cache.admit(held, entry_bytes(len(held), len(held) * cells.cell_bytes)):
+def _save(current: Tokens, cells: Cells, cache: PromptCache) -> None:
+    if not cache.admit(current, entry_bytes(len(current), len(current) * cells.cell_bytes)):
         return
     try:
-        cache.add(CachedPrompt(held, cells.save(len(held))))
+        cache.add(CachedPrompt(current, cells.save(len(current))))
     except MemoryError:
         cache.shrink()

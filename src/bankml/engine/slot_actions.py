@@ -13,14 +13,14 @@ NOTHING_TO_RESTORE = "No available space in KV cache or invalid slot save file"
 
 
 @dataclass(frozen=True)
-class Done:
+class SlotTransfer:
     """Tokens saved or restored, and the size of their file."""
 
     n_tokens: int
     nbytes: int
 
 
-def save(engine: Engine, model_sha256: str, folder: SlotFolder, name: str) -> Done:
+def save(engine: Engine, model_sha256: str, folder: SlotFolder, name: str) -> SlotTransfer:
     """Writes the slot to the file `name`. Raises FileProblem; the file is then unchanged."""
     tokens = engine.slot.tokens
     origin = Origin.of(engine.model, model_sha256)
@@ -29,10 +29,10 @@ def save(engine: Engine, model_sha256: str, folder: SlotFolder, name: str) -> Do
             nbytes = slot_file.write(out, origin, tokens, engine.model)
     except FileProblem as error:
         raise FileProblem(f"Unable to save slot: {error.message}") from error
-    return Done(len(tokens), nbytes)
+    return SlotTransfer(len(tokens), nbytes)
 
 
-def restore(engine: Engine, model_sha256: str, folder: SlotFolder, name: str) -> Done:
+def restore(engine: Engine, model_sha256: str, folder: SlotFolder, name: str) -> SlotTransfer:
     """Fills the slot from the file `name`. Raises RequestError with the reason; the slot is then empty."""
     engine.slot.clear()
     origin = Origin.of(engine.model, model_sha256)
@@ -46,7 +46,7 @@ def restore(engine: Engine, model_sha256: str, folder: SlotFolder, name: str) ->
     except OSError as error:
         raise RequestError(f"Unable to restore slot: cannot read {name}: {error.strerror}") from error
     engine.slot.extend(tokens)
-    return Done(len(tokens), origin.file_bytes(len(tokens)))
+    return SlotTransfer(len(tokens), origin.file_bytes(len(tokens)))
 
 
 def erase(engine: Engine) -> int:

@@ -6,18 +6,9 @@ are read into the memory that the weights use, and the file is not read again.
 """
 
 import mmap
-import os
-from typing import TYPE_CHECKING
 
-from bankml.errors import ModelChanged
-from bankml.files import open_regular
-from bankml.gate.digest import sha256_rest
-from bankml.gate.identity import FileIdentity
 from bankml.gguf.header import Header
 from bankml.pages import private_pages
-
-if TYPE_CHECKING:
-    from bankml.gate.verify import Verified
 
 
 def memory_for(header: Header) -> mmap.mmap:
@@ -35,23 +26,3 @@ class FileContents:
         """The whole file's bytes the first time, then None. None too where `verify` kept none."""
         memory, self._memory = self._memory, None
         return memory
-
-
-def take_contents(verified: "Verified") -> mmap.mmap:
-    """The bytes whose sha256 is `verified.sha256`: those that `verify` kept, else read and hashed now.
-
-    Raises ModelChanged when the file is no longer the one that was verified, FileProblem, MemoryError.
-    """
-    return verified.contents.take() or _read_again(verified)
-
-
-def _read_again(verified: "Verified") -> mmap.mmap:
-    memory = memory_for(verified.header)
-    with open_regular(verified.path) as file:
-        same = FileIdentity.of(file.fileno()) == verified.identity
-        with memoryview(memory) as view:
-            same = same and sha256_rest(file, os.fspath(verified.path), b"", memory=view) == verified.sha256
-        same = same and FileIdentity.of(file.fileno()) == verified.identity
-    if not same:
-        raise ModelChanged(f"{verified.name} changed since it was verified")
-    return memory

@@ -1,9 +1,9 @@
 """FORK.json: which files are pinned, and to which sha256.
 
 `{"files": [{"path": NAME, "bytes": N, "sha256": HEX64}, ...], ...}`; every other key is free text. A file is looked up
-by its base name. Two records that pin one name to different hashes pin nothing: which of them is meant is not ours to
-guess. `bytes` is a note for people; the sha256 alone decides. The file may be a symbolic link, one record shared by
-several folders: reading and `record_pin` follow it. A sentence about it quotes nothing that is in it.
+by its base name. Two records that pin one name to different hashes pin nothing, since neither can be preferred.
+`bytes` is informative; the sha256 alone decides. The file may be a symbolic link, one record shared by
+several folders: reading and `record_pin` follow it. Messages about the file quote nothing of its content.
 """
 
 import fcntl
@@ -24,7 +24,7 @@ HEX64 = re.compile(r"[0-9a-fA-F]{64}")
 
 @dataclass(frozen=True)
 class Fork:
-    """A FORK.json that has been read; `path` is where it lies."""
+    """A parsed FORK.json; `path` is where it was read."""
 
     path: str
     document: dict[str, Any]
@@ -40,7 +40,7 @@ class Fork:
     def pinned_sha256(self, name: str) -> str | None:
         """The sha256 (lower-case hex) of the first record of `name`; None without one or without 64 hex digits in it.
 
-        `check_pin` is what refuses a name that other records pin otherwise.
+        `check_pin` refuses a name that other records pin to another sha256.
         """
         return next((_digest(record) for record in self.records_of(name)), None)
 
@@ -55,7 +55,7 @@ def _digest(record: Mapping[str, Any]) -> str | None:
 
 
 def read_fork(path: str | os.PathLike[str]) -> Fork:
-    """Reads a FORK.json. Raises FileProblem when it is missing, unreadable or not what a FORK.json is."""
+    """Reads a FORK.json, once. Raises FileProblem when it is missing, unreadable or not a FORK.json."""
     with open_regular(path) as file:
         try:
             raw = file.read(MAX_BYTES + 1) or b""
@@ -68,7 +68,7 @@ def read_fork(path: str | os.PathLike[str]) -> Fork:
     try:
         document = json.loads(raw)
     except (ValueError, RecursionError) as error:
-        where = f" ({error})" if isinstance(error, json.JSONDecodeError) else ""  # other errors quote bytes of it
+        where = f" ({error})" if isinstance(error, json.JSONDecodeError) else ""  # other errors quote bytes of the file
         raise unreadable(path, f"not JSON{where}") from error
     if not isinstance(document, dict) or not isinstance(document.get("files", []), list):
         raise unreadable(path, "not an object with a list of files")
@@ -76,8 +76,7 @@ def read_fork(path: str | os.PathLike[str]) -> Fork:
 
 
 def check_pin(fork: Fork, name: str, sha256: str | None = None) -> str:
-    """The sha256 `name` is pinned to, once `sha256` (when it is known) has been found equal to it. Raises Refused;
-    PinMismatch where it is another."""
+    """The sha256 `name` is pinned to. Raises Refused where there is none, PinMismatch where `sha256` is another."""
     want = fork.pinned_sha256(name)
     if want is None:
         raise Refused(f"{name} has no sha256 record in FORK.json: unpinned, refused")
@@ -89,11 +88,11 @@ def check_pin(fork: Fork, name: str, sha256: str | None = None) -> str:
 
 
 def record_pin(path: str | os.PathLike[str], name: str, nbytes: int, sha256: str, *, replace: bool) -> bool:
-    """Writes the record of `name` into the FORK.json at `path`, made when missing; every other key and record stays.
+    """Writes the record of `name` into the FORK.json at `path`, created if missing; other keys and records are kept.
 
-    A record that pins `name` to another sha256 is refused unless `replace`; of several, all are written. Two writers
-    wait for each other, and the file is the old one or the new one at any moment. Where `path` is a symbolic link, the
-    file it leads to is that. Returns False when the record was already there. Raises Refused, FileProblem.
+    A record that pins `name` to another sha256 is refused unless `replace`; of several, all are written. Writers
+    exclude each other, and at any moment the file is the old one or the new one. A symbolic link is followed. Returns
+    False when the record was already there. Raises Refused, FileProblem.
     """
     with _locked_folder(path):
         fork = read_fork(path) if os.path.lexists(path) else Fork(os.fspath(path), {})
@@ -119,7 +118,7 @@ def record_pin(path: str | os.PathLike[str], name: str, nbytes: int, sha256: str
 
 @contextmanager
 def _locked_folder(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Holds an advisory lock on the folder a file lies in, so that no extra lock file is left in it."""
+    """Holds an advisory lock on the folder of `path`: no lock file is needed."""
     try:
         descriptor = os.open(os.path.dirname(os.path.realpath(path)), os.O_RDONLY | os.O_DIRECTORY)
     except OSError as error:

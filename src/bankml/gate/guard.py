@@ -1,4 +1,4 @@
-"""The guard: what the header alone says about a file, before a byte of its weights is read.
+"""The guard: judges a file by its header alone, before any weight is read.
 
 `play`, `refuse` with every reason found, or `need_more` with the number of header bytes that a truncated file lacks.
 """
@@ -21,9 +21,9 @@ Engine = Literal["mainline", "prism"]
 
 MAX_UINT64 = (1 << 64) - 1
 F16_BYTES = 2
-MAX_NAME = 1024  # characters of what a model, or its architecture, is called
+MAX_NAME = 1024  # characters of a model's or an architecture's name
 SPLIT_COUNT = "split.count"  # llama.cpp loads the other parts of such a file by their names
-# The second Bonsai generation needs PrismML's fork whatever its tensors are called; it says so in one of its names.
+# The second Bonsai generation needs PrismML's fork whatever its tensor types; one of its names says so.
 FORK_NAME = re.compile(r"bonsai[\s_-]*2|prism-fork-required", re.IGNORECASE)
 
 
@@ -40,14 +40,14 @@ class Verdict:
     kv_bytes: int | None = None
 
     def error(self) -> BankmlError:
-        """The refusal that a verdict other than `play` ends in."""
+        """The error for a verdict other than `play`."""
         if self.kind == "need_more":
             needs = self.needs or 0
             return Truncated(f"{self.name}: guard needs {needs} header bytes: file truncated", needs)
         return Refused(f"{self.name}: guard refused: {'; '.join(self.reasons)}")
 
     def as_json(self) -> dict[str, object]:
-        """The verdict for `--json`; what a header that could not be read would have said is null."""
+        """The verdict for `--json`; fields of a header that could not be read are null."""
         header = self.header
         report: dict[str, object] = {
             "verdict": self.kind,
@@ -73,7 +73,7 @@ def guard(path: str | os.PathLike[str], engine: Engine = "mainline") -> Verdict:
 
 
 def guard_open(file: BinaryIO, name: str, engine: Engine) -> Verdict:
-    """As `guard`, of an open unbuffered file; `name` is its base name, which is judged too."""
+    """As `guard`, of an open unbuffered file; `name` is its base name, which is checked too."""
     try:
         header = read_header_from(file, name)
     except BadHeader as error:
@@ -167,21 +167,21 @@ def _count(metadata: Mapping[str, Value], key: str) -> int | None:
 
 
 def _head_counts(metadata: Mapping[str, Value], key: str) -> list[int] | None:
-    """One count for every block, or one a block."""
+    """One count for all blocks, or one per block."""
     value = metadata.get(key)
     if isinstance(value, array):
         if len(value) > MAX_ENTRIES:
             raise ValueError(f"{shown(key)} lists {len(value)} blocks, more than the {MAX_ENTRIES} that are read")
         counts = [count for count in value if isinstance(count, int) and count >= 0]
         if len(counts) != len(value):
-            raise ValueError(f"{shown(key)} is an array that does not hold counts")
+            raise ValueError(f"{shown(key)} is not an array of counts")
         return counts
     single = _count(metadata, key)
     return None if single is None else [single]
 
 
 def _wrong_names(header: Header) -> list[str]:
-    """The keys that every reader takes for text, when they are something else."""
+    """Keys that every reader expects to be text, and are not."""
     wrong = []
     for key in ("general.architecture", "general.name", "general.basename"):
         value = header.metadata.get(key, "")
@@ -193,7 +193,7 @@ def _wrong_names(header: Header) -> list[str]:
 
 
 def _fork_only(header: Header, name: str, engine: Engine) -> list[str]:
-    """What only PrismML's fork plays, when the engine is mainline."""
+    """What only PrismML's fork supports, when the engine is mainline."""
     if engine != "mainline":
         return []
     reasons = []
@@ -201,14 +201,14 @@ def _fork_only(header: Header, name: str, engine: Engine) -> list[str]:
         tensor = next(tensor for tensor in header.tensors if tensor.type.name == type_name)
         if tensor.type.fork_only:
             reasons.append(
-                f"tensor {shown(tensor.name)} is {type_name} (id {tensor.type.id}), which only the prism fork plays"
+                f"tensor {shown(tensor.name)} is {type_name} (id {tensor.type.id}), which only the prism fork supports"
             )
     for what in ("general.name", "general.basename"):
         value = header.metadata.get(what)
         if isinstance(value, str) and FORK_NAME.search(value):
-            reasons.append(f"{what} {shown(value)} is a Bonsai 2 model, which only the prism fork plays")
+            reasons.append(f"{what} {shown(value)} is a Bonsai 2 model, which only the prism fork supports")
     if FORK_NAME.search(name):
-        reasons.append(f"the file name {shown(name)} is that of a Bonsai 2 model, which only the prism fork plays")
+        reasons.append(f"the file name {shown(name)} is that of a Bonsai 2 model, which only the prism fork supports")
     return reasons
 
 

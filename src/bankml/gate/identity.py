@@ -1,6 +1,7 @@
-"""What tells one file from another without reading it: device, inode, size, and when it and its inode last changed.
+"""Identifies a file without reading it: device, inode, size, and the times of its last change (mtime, ctime).
 
-The inode's own time (ctime) is what a program cannot set back after it has written to the file.
+A program cannot set back the inode's time (ctime) after it has written to the file. A store through a shared mapping
+need not change any time, so an identity is a notice, not a proof (gate.contents).
 """
 
 import os

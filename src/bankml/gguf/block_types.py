@@ -1,7 +1,7 @@
-"""The ggml types a GGUF tensor may have: what one block holds and how many bytes it takes.
+"""The ggml types of GGUF tensors: weights and bytes of one block.
 
-Ids below `GGML_TYPE_COUNT` are llama.cpp b11192's; the two above it belong to PrismML's fork of it and to nobody else.
-Ids 4, 5, 31-33 and 36-38 named layouts that were withdrawn: no block size is left for them.
+Ids below `GGML_TYPE_COUNT` are llama.cpp b11192's; the two above it exist in PrismML's fork only.
+Ids 4, 5, 31-33 and 36-38 are of layouts that were removed.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class BlockType:
     size: int
 
     def nbytes(self, elements: int) -> int:
-        """Bytes of `elements` values; the caller has seen to it that they fill whole blocks."""
+        """Bytes of `elements` values, which must fill whole blocks."""
         return elements // self.weights * self.size
 
     @property

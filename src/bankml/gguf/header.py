@@ -55,7 +55,7 @@ class BadHeader(Refused):
 
 @dataclass(frozen=True, eq=False)
 class Header:
-    """A header whose every number has been checked. Of a key that stands twice the last value counts."""
+    """A header in which every number has been checked. The last value of a repeated key counts."""
 
     version: int
     metadata: Mapping[str, Value]
@@ -88,7 +88,7 @@ def read_header(path: str | os.PathLike[str]) -> Header:
 
 
 def read_header_from(file: BinaryIO, name: str) -> Header:
-    """As `read_header`, of an open unbuffered file; `name` is what the sentences call it."""
+    """As `read_header`, of an open unbuffered file; `name` is its name in messages."""
     try:
         size = os.fstat(file.fileno()).st_size
         return _HeaderReader(file, name, size).header()
@@ -97,7 +97,7 @@ def read_header_from(file: BinaryIO, name: str) -> Header:
 
 
 class _HeaderReader:
-    """One walk through one header. `_at` is the next byte to read; `_bytes` is what has been fetched so far."""
+    """Parses one header. `_at` is the next byte to parse; `_bytes` has been read from the file so far."""
 
     def __init__(self, file: BinaryIO, name: str, size: int) -> None:
         self._file = file
@@ -140,20 +140,20 @@ class _HeaderReader:
             self._bytes,
         )
 
-    # What the walk is made of
+    # Reading
 
     def _refuse(self, reason: str) -> BadHeader:
         return BadHeader(self._name, reason)
 
     def _room(self, end: int) -> None:
-        """Refuses, or asks for more bytes, unless the header may and does reach up to byte `end`."""
+        """Raises BadHeader or Truncated unless the header may and does reach byte `end`."""
         if end > MAX_HEADER_BYTES:
             raise self._refuse(f"the header would take {end} bytes or more, past the {MAX_HEADER_BYTES} that are read")
         if end > self._size:
             raise Truncated(f"{self._name}: guard needs {end} header bytes: file truncated", end)
 
     def _need(self, count: int) -> int:
-        """Sees to it that the next `count` bytes are fetched; returns where they start and moves past them."""
+        """Ensures that the next `count` bytes are fetched; returns their start and moves past them."""
         start = self._at
         end = start + count
         if end > self._fetched:
@@ -187,7 +187,7 @@ class _HeaderReader:
         if count > MAX_ENTRIES:
             raise self._refuse(f"the header announces {count} {what}, more than the {MAX_ENTRIES} that are read")
 
-    # Its parts, in the order of the file
+    # The parts of a header, in the order of the file
 
     def _preamble(self) -> None:
         head = min(self._size, len(MAGIC))
@@ -282,7 +282,7 @@ class _HeaderReader:
         start = self._need(length)
         if kind is ValueType.BOOL:
             self._check_bools(key, start, start + length)
-        # A view, not a copy; it is gone before the buffer grows again.
+        # A view, not a copy; it is released before the buffer grows again.
         with memoryview(self._bytes) as view:
             return number_array(kind, view[start : start + length])
 
@@ -296,8 +296,8 @@ class _HeaderReader:
         source, at = self._bytes, self._at
         last = len(source) - 8
         for index in range(count):
-            # Every vocabulary goes through this loop, so it compares once a string: a string that ends past what has
-            # been fetched is found out when the next length is looked for, or after the loop.
+            # Every vocabulary passes through this loop, so it compares once per string: a string that ends beyond the
+            # fetched bytes is noticed at the next length, or after the loop.
             if at > last:
                 self._at = at
                 self._need(8)

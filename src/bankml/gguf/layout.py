@@ -13,7 +13,7 @@ from bankml.gguf.values import shown
 
 @dataclass(frozen=True)
 class TensorInfo:
-    """One tensor as the header gives it: `shape` with the row length (ne0) first, `offset` from the data's start."""
+    """One tensor of the header: `shape` with the row length (ne0) first, `offset` from the data's start."""
 
     name: str
     shape: tuple[int, ...]

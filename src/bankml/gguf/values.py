@@ -1,4 +1,4 @@
-"""The typed values of a GGUF header, as Python holds them.
+"""The typed values of a GGUF header in Python.
 
 | GGUF                     | Python                                                                  |
 |--------------------------|-------------------------------------------------------------------------|
@@ -6,7 +6,7 @@
 | string                   | `str`; `bytes` when it is not UTF-8, so that no reader takes it for text |
 | array of numbers         | `array` of that type code (`numpy.asarray` takes it without a copy)     |
 | array of bools           | `array` of type code "B", each 0 or 1                                   |
-| array of strings         | `StringArray`: the raw bytes of each, cut out of the header when asked for |
+| array of strings         | `StringArray`: the raw bytes of each, sliced from the header on access    |
 | array of arrays          | `tuple`                                                                 |
 """
 
@@ -18,7 +18,7 @@ from typing import TypeAlias, overload
 
 
 class ValueType(IntEnum):
-    """GGUF's value types, by the number that stands in the file."""
+    """GGUF's value types with their numbers in the file."""
 
     UINT8 = 0
     INT8 = 1
@@ -38,7 +38,7 @@ class ValueType(IntEnum):
 VALUE_TYPES = {int(kind): kind for kind in ValueType}
 
 
-# The letter that `struct` and `array` know each number by; all are little-endian in the file.
+# The format letter of `struct` and `array` for each type; all are little-endian in the file.
 FORMATS = {
     ValueType.UINT8: "B",
     ValueType.INT8: "b",
@@ -55,20 +55,19 @@ FORMATS = {
 
 
 LENGTH_BYTES = 8
-"""Before each string of an array stands its length, an u64."""
+"""Each string of an array is preceded by its length, a u64."""
 
 
 class StringArray(Sequence[bytes]):
-    """The strings of one array, each as the bytes that stand in the file.
+    """The strings of one array, as the bytes in the file.
 
-    Holds where each string starts; a vocabulary of 150,000 tokens costs no object a token until it is read.
+    Stores the offset of each string, so a vocabulary of 150,000 tokens costs no object per token until it is read.
     """
 
     __slots__ = ("_source", "_starts")
 
     def __init__(self, source: bytes | bytearray, starts: "array[int]") -> None:
-        """`starts`: where each string's bytes begin in `source`; its length is the u64 before them. They
-        stand one after the other."""
+        """`starts`: the offset of each string's bytes in `source`, consecutive; its length is the u64 before them."""
         self._source = source
         self._starts = starts
 
@@ -85,7 +84,7 @@ class StringArray(Sequence[bytes]):
         return self._cut(self._starts[index])
 
     def __iter__(self) -> Iterator[bytes]:
-        """All of them, sooner than one by one: each ends where the length of the next one stands."""
+        """All strings, faster than by index: each ends before the length of the next one."""
         if not self._starts:
             return
         source = bytes(self._source)
@@ -111,7 +110,7 @@ class StringArray(Sequence[bytes]):
 
 
 def number_array(kind: ValueType, raw: bytes | memoryview) -> "array[int] | array[float]":
-    """The numbers of an array out of their bytes; the machine is little-endian, as the file is."""
+    """The numbers of an array from its bytes; the machine is little-endian, as the file is."""
     numbers: array[int] = array("B" if kind is ValueType.BOOL else FORMATS[kind])
     numbers.frombytes(raw)
     return numbers
@@ -122,7 +121,7 @@ Value: TypeAlias = "Scalar | array[int] | array[float] | StringArray | tuple[Val
 
 
 def describe(value: Value) -> str:
-    """What a value is, for a sentence that says it should have been something else."""
+    """The kind of a value, for a message that it should be another."""
     if isinstance(value, bool):
         return "a bool"
     if isinstance(value, int):
@@ -137,7 +136,7 @@ def describe(value: Value) -> str:
 
 
 def shown(text: str | bytes) -> str:
-    """A name out of a file, fit for a sentence: quoted, escaped, at most 60 characters of it."""
+    """A name from a file for a message: quoted, escaped, at most 60 characters."""
     if isinstance(text, bytes):
         text = text[:400].decode("utf-8", "backslashreplace")
     cut = text if len(text) <= 60 else text[:57] + "..."
@@ -145,7 +144,7 @@ def shown(text: str | bytes) -> str:
 
 
 def shown_value(value: "Value | None") -> str:
-    """A value out of a file, fit for a sentence: what it is, and short."""
+    """A value from a file for a message: short, or its kind."""
     if isinstance(value, str | bytes):
         return shown(value)
     return str(value) if value is None or isinstance(value, int | float) else describe(value)

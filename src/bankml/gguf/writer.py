@@ -1,4 +1,4 @@
-"""Writes a GGUF v3 file tensor by tensor: the whole file under its name at the end, or nothing."""
+"""Writes a GGUF v3 file tensor by tensor; it appears under its name when complete, or not at all."""
 
 import os
 import struct
@@ -32,12 +32,12 @@ class TensorSpec:
 
 
 def encode_value(kind: ValueType, value: int | float | bool | str | bytes) -> bytes:
-    """One value as it stands in a header, its type before it."""
+    """The encoding of one value in a header, with its type before it."""
     return struct.pack("<I", kind) + _bare(kind, value)
 
 
 def encode_array(kind: ValueType, values: Sequence[int | float | bool | str | bytes]) -> bytes:
-    """An array of numbers, bools or strings as it stands in a header, its types and count before it."""
+    """The encoding of an array of numbers, bools or strings, with its types and count before it."""
     head = struct.pack("<IIQ", ValueType.ARRAY, kind, len(values))
     return head + b"".join(_bare(kind, value) for value in values)
 
@@ -54,13 +54,13 @@ def _string(text: str | bytes) -> bytes:
 
 
 def _pad(out: BinaryIO, count: int) -> None:
-    """Zeros, in pieces: an alignment may be two gigabytes."""
+    """Writes zeros in pieces: an alignment may be two gigabytes."""
     for at in range(0, count, PAD_BYTES):
         out.write(bytes(min(PAD_BYTES, count - at)))
 
 
 class TensorWriter:
-    """Takes the tensors' bytes in the order of the header, in pieces of any size, and pads each to the alignment."""
+    """Writes the tensors' bytes in the order of the header, in pieces of any size, and pads each to the alignment."""
 
     def __init__(self, out: BinaryIO, tensors: Sequence[TensorSpec], alignment: int) -> None:
         self._out = out
@@ -70,7 +70,7 @@ class TensorWriter:
         self._written = 0
 
     def write(self, data: Buffer) -> None:
-        """Appends to the current tensor. ValueError when that is more than it holds."""
+        """Appends to the current tensor. Raises ValueError beyond its size."""
         if self._index == len(self._sizes):
             raise ValueError("every tensor has been written")
         name, size = self._sizes[self._index]
@@ -84,7 +84,7 @@ class TensorWriter:
             self._written = 0
 
     def close(self) -> None:
-        """ValueError unless every tensor has all its bytes."""
+        """Raises ValueError unless every tensor is complete."""
         if self._index < len(self._sizes):
             raise ValueError(f"tensor {self._sizes[self._index][0]} is not complete")
 
@@ -96,7 +96,7 @@ def writing(
     tensors: Sequence[TensorSpec],
     alignment: int = DEFAULT_ALIGNMENT,
 ) -> Iterator[TensorWriter]:
-    """Writes the header, then hands out the writer of the tensors' bytes.
+    """Writes the header, then yields the writer of the tensors' bytes.
 
     `entries` are keys with their values as `encode_value`, `encode_array` or `Header.encoded` gives them. The file
     takes its name when the block ends well and every tensor is complete; otherwise nothing is left. Raises FileProblem.

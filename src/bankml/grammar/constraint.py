@@ -1,4 +1,4 @@
-"""What the answer to a request is constrained to: a grammar, or the values of a JSON schema."""
+"""The constraint of a request's answer: a grammar, or the values of a JSON schema."""
 
 from dataclasses import dataclass
 
@@ -6,18 +6,23 @@ from bankml.errors import RequestError
 from bankml.grammar.json_schema import json_schema_to_grammar
 
 ANY_OBJECT = {"type": "object"}
-"""What an empty schema means."""
+"""The meaning of an empty schema."""
 
 
 @dataclass(frozen=True)
 class ConstraintSpec:
-    """What a request asks for: a JSON `schema` (None: none) or a `grammar` in GBNF ("" none), never both."""
+    """What a request specifies: a JSON `schema` (None: none) or a `grammar` in GBNF ("" none), never both.
+    `strict`: every keyword of the schema is enforced or refused, as with OpenAI's field of that name."""
 
     schema: object = None
     grammar: str = ""
+    strict: bool = False
 
     def __bool__(self) -> bool:
         return self.schema is not None or bool(self.grammar)
+
+
+NO_CONSTRAINT = ConstraintSpec()
 
 
 @dataclass(frozen=True)
@@ -37,7 +42,7 @@ def completion_constraint(spec: ConstraintSpec) -> Constraint:
 
 
 def schema_grammar(schema: object) -> str:
-    """The grammar of the field `json_schema` alone, without what a chat template puts around a value."""
+    """The grammar of the field `json_schema`, without what a chat template writes around a value."""
     try:
         return json_schema_to_grammar(schema)
     except RequestError as error:

@@ -1,8 +1,8 @@
-"""GBNF read as llama.cpp b11192 reads it (src/llama-grammar.cpp): text to the flat elements that native code runs on.
+"""GBNF parsed as by llama.cpp b11192 (src/llama-grammar.cpp): text to the flat elements that native code runs on.
 
-A rule is a run of elements: alternatives divided by ALTERNATIVE, closed by END. What is repeated or in brackets becomes
-rules of its own. The same texts are taken as there, but for what would hang or exhaust it: see MOST_ELEMENTS and the
-bounds after it, and `{m,n}` with n < m.
+A rule is a run of elements: alternatives separated by ALTERNATIVE, closed by END. Repetitions and brackets become rules
+of their own. The accepted language is the same, except for grammars that would hang or exhaust memory: see
+MOST_ELEMENTS and the limits after it, and `{m,n}` with n < m.
 """
 
 import re
@@ -32,16 +32,16 @@ from bankml.grammar.gbnf_source import GbnfSource
 KIND_BITS = 4
 
 MOST_REPETITIONS = 2000
-"""b11192's own bound: of a count, and of the rules in an item times its repetitions. A larger upper count is none."""
+"""b11192's own limit: of a count, and of the rules in an item times its repetitions. A larger maximum is none."""
 
 MOST_ELEMENTS = 1 << 19
-"""Of a whole grammar. b11192 has no such bound: long literals, each repeated 2,000 times, fill its memory."""
+"""Of an entire grammar. b11192 has no such limit: long literals, each repeated 2,000 times, fill its memory."""
 
 LONGEST_TEXT = 1 << 19
-"""Characters. b11192 has no such bound."""
+"""Characters. b11192 has no such limit."""
 
 DEEPEST_BRACKETS = 200
-"""Brackets within brackets. b11192 has no such bound and overflows its stack."""
+"""Nested brackets. b11192 has no such limit and overflows its stack."""
 
 TOO_MANY_RULES = (
     "number of rules that are going to be repeated multiplied by the new repetition exceeds sane defaults, "
@@ -73,9 +73,9 @@ class ParsedGrammar:
 
 
 def parse(source: GbnfSource, root: str = "root", tokenize: Tokenize | None = None) -> ParsedGrammar:
-    """The rules of a text. `tokenize`, which reads control tokens' texts as such, is for terminals like `<token>`.
+    """The rules of a text. `tokenize`, which parses control tokens' texts as such, is for terminals like `<token>`.
 
-    Raises RequestError with line and column for what is no grammar, names a rule that is not there, or is too large.
+    Raises RequestError with line and column for an invalid grammar, an undefined rule, or one that is too large.
     """
     return _Parser(source, tokenize).parse(root)
 
@@ -92,7 +92,7 @@ class _Parser:
         self._source = source
         self._tokenize = tokenize
         self._numbers: dict[str, int] = {}
-        self._places: list[int] = []  # of every rule, named or made
+        self._places: list[int] = []  # of every rule, named or generated
         self._rules: dict[int, Elements] = {}
         self._size = 0
 
@@ -150,7 +150,7 @@ class _Parser:
         return len(self._places) - 1
 
     def _define(self, number: int, elements: Elements) -> None:
-        """A rule defined twice is what it was defined as last."""
+        """Defines a rule; the last definition counts."""
         self._rules[number] = elements
         self._grow(len(elements))
 
@@ -160,7 +160,7 @@ class _Parser:
             raise self._source.refuse(f"the grammar is too large: more than {MOST_ELEMENTS} elements")
 
     def _alternatives(self, number: int, depth: int) -> None:
-        """Reads `a b | c` up to what cannot belong to it."""
+        """Reads `a b | c` up to what does not belong to it."""
         elements: Elements = array("Q")
         self._sequence(elements, depth)
         while self._source.take("|"):
@@ -173,7 +173,7 @@ class _Parser:
     def _sequence(self, elements: Elements, depth: int) -> None:
         source, nested = self._source, depth > 0
         item = len(elements)  # where the last item begins
-        weight = 1  # how many rules it is made of
+        weight = 1  # how many rules it consists of
         while True:
             place = source.at
             c = source.peek()
@@ -202,7 +202,7 @@ class _Parser:
             source.skip_space(nested)
 
     def _bracket(self, elements: Elements, depth: int) -> int:
-        """A rule of its own; returns how many rules it is made of."""
+        """A rule of its own; returns how many rules it consists of."""
         source = self._source
         place = source.at
         if depth == DEEPEST_BRACKETS:
@@ -217,7 +217,7 @@ class _Parser:
         return max(1, len(self._places) - before)
 
     def _counts(self, c: str, nested: bool) -> tuple[int, int | None]:
-        """The repetition that stands here: (least, most or None)."""
+        """A repetition: (least, most or None)."""
         source = self._source
         place = source.at
         source.take(c)
@@ -240,14 +240,14 @@ class _Parser:
         if least > MOST_REPETITIONS:
             raise source.refuse(TOO_MANY_REPETITIONS, place)
         if most is not None and most < least:
-            raise source.refuse(f"a repetition of at least {least} and at most {most} cannot be", place)
+            raise source.refuse(f"a repetition of at least {least} and at most {most} is impossible", place)
         return least, most if most is not None and most <= MOST_REPETITIONS else None
 
     def _repeat(self, elements: Elements, item: int, weight: int, counts: tuple[int, int | None], place: int) -> int:
-        """Repeats what begins at `item`; returns of how many rules it is made now.
+        """Repeats the item that begins at `item`; returns how many rules it then consists of.
 
         x{m,n} becomes m times x and a rule for up to n - m more, which is x and the rule for one less, or nothing;
-        without an upper count that rule is x and itself, or nothing.
+        without a maximum that rule is x and itself, or nothing.
         """
         least, most = counts
         if item == len(elements):

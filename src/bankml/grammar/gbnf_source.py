@@ -1,11 +1,11 @@
-"""The text of a grammar as its parser goes through it, and the refusals that tell line and column."""
+"""The text of a grammar with a position, and errors with line and column."""
 
 import re
 
 from bankml.errors import RequestError
 
 REASON = "Failed to initialize samplers: failed to parse grammar"
-"""How llama-server's refusal reads; why is only in its log."""
+"""llama-server's message; the reason is only in its log."""
 
 _SPACE = re.compile(r"(?:[ \t]+|#[^\r\n]*)*")
 _SPACE_AND_LINES = re.compile(r"(?:[ \t\r\n]+|#[^\r\n]*)*")
@@ -16,7 +16,7 @@ _GLIMPSE = 24  # characters
 
 
 class GbnfSource:
-    """Reads on from `at`, an offset in characters. Everything that finds something else than it needs refuses."""
+    """Reads from `at`, an offset in characters. Methods that do not find what they expect raise RequestError."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -25,7 +25,7 @@ class GbnfSource:
             raise self.refuse("a NUL character", text.index("\0"))
 
     def refuse(self, why: str, at: int | None = None) -> RequestError:
-        """The refusal for what stands at `at`, or here."""
+        """The error for the text at `at`, or at the current position."""
         at = self.at if at is None else at
         before = self.text[:at]
         line = before.count("\n") + before.count("\r") - before.count("\r\n") + 1
@@ -45,7 +45,7 @@ class GbnfSource:
         return _DIGITS.match(self.text, self.at) is not None
 
     def peek(self, ahead: int = 0) -> str:
-        """The character here, "" at the end."""
+        """The current character, "" at the end."""
         return self.text[self.at + ahead : self.at + ahead + 1]
 
     def next(self) -> str:
@@ -55,14 +55,14 @@ class GbnfSource:
         return self.text[self.at - 1]
 
     def take(self, literal: str) -> bool:
-        """Whether `literal` stands here; then it is passed."""
+        """Whether `literal` is next; then it is consumed."""
         if not self.text.startswith(literal, self.at):
             return False
         self.at += len(literal)
         return True
 
     def match(self, pattern: re.Pattern[str]) -> str:
-        """What `pattern` finds here, passed; "" for nothing."""
+        """The match of `pattern` at the current position, consumed; "" for none."""
         found = pattern.match(self.text, self.at)
         if found is None:
             return ""
@@ -74,7 +74,7 @@ class GbnfSource:
             raise self._instead_of("::=" if literal == "::=" else f"'{literal}'")
 
     def skip_space(self, lines: bool) -> None:
-        """Spaces, tabs and comments; with `lines`, the ends of lines too."""
+        """Spaces, tabs and comments; with `lines`, also line ends."""
         self.match(_SPACE_AND_LINES if lines else _SPACE)
 
     def end_line(self) -> None:
@@ -88,7 +88,7 @@ class GbnfSource:
         return name
 
     def integer(self, otherwise: str, most: int) -> int:
-        """A decimal integer up to `most`; `otherwise` is said when there is none."""
+        """A decimal integer up to `most`; `otherwise` is the error if there is none."""
         place = self.at
         digits = self.match(_DIGITS)
         if not digits:
@@ -107,14 +107,14 @@ class GbnfSource:
         return int(digits, 16)
 
     def up_to(self, mark: str) -> str:
-        """What comes up to `mark`, and the mark."""
+        """The text up to `mark`, which is consumed too."""
         end = self.text.find(mark, self.at)
         if end < 0:
             raise self.refuse(f"expecting '{mark}'", len(self.text))
         start, self.at = self.at, end + len(mark)
         return self.text[start : self.at]
 
-    def _instead_of(self, wanted: str) -> RequestError:
+    def _instead_of(self, expected: str) -> RequestError:
         rest = self.text[self.at : self.at + _GLIMPSE].splitlines()
         got = f" at {rest[0]!r}" if rest and rest[0] else ", but the line ends" if rest else ", but the text ends"
-        return self.refuse(f"expecting {wanted}{got}")
+        return self.refuse(f"expecting {expected}{got}")

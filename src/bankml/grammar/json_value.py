@@ -1,7 +1,7 @@
-"""One JSON value read piece by piece, as b11192's parser reads it: what belongs to it is known at once.
+"""One JSON value parsed piece by piece, as by b11192: which characters belong to it is known at once.
 
-Its strings may have any character in them, control characters too; its numbers end only where no longer number could
-be. An escape sequence counts when it is whole.
+Its strings may contain any character, also control characters; its numbers end only where they cannot continue. An
+escape sequence counts when it is complete.
 """
 
 from enum import Enum
@@ -15,7 +15,7 @@ WORDS = {"t": "true", "f": "false", "n": "null"}
 
 class Outcome(Enum):
     OPEN = "more belongs to the value"
-    WHOLE = "the value is complete"
+    COMPLETE = "the value is complete"
     BROKEN = "this is not JSON"
 
 
@@ -29,17 +29,17 @@ NUMBER: dict[str, tuple[tuple[frozenset[str], str], ...]] = {
     "e+": ((DIGITS, "e1"),),
     "e1": ((DIGITS, "e1"),),
 }
-"""The states of a number, named by what it looks like so far: which characters lead where."""
+"""The states of a number, named by an example, and the transitions by character."""
 
 ENDS = frozenset({"0", "1", ".1", "e1"})
 """The states in which a number may end."""
 
 GOES_ON = DIGITS | frozenset(".eE+-")
-"""What must not stand behind a number."""
+"""Characters that cannot follow a number."""
 
 
 class JsonValue:
-    """`feed` takes text until the value is whole or broken; `outcome` tells which."""
+    """`feed` takes text until the value is complete or broken; see `outcome`."""
 
     def __init__(self) -> None:
         self.outcome = Outcome.OPEN
@@ -50,8 +50,8 @@ class JsonValue:
         self._escape = ""
 
     def feed(self, text: str) -> tuple[str, int]:
-        """What of `text` belongs to the value and can be told, and where in `text` it ends. A sequence that is not
-        whole is kept until it is."""
+        """The part of `text` that belongs to the value and is decided, and where in `text` it ends. An incomplete
+        escape sequence is kept."""
         out: list[str] = []
         at = 0
         while at < len(text) and self.outcome is Outcome.OPEN:
@@ -62,7 +62,7 @@ class JsonValue:
         return "".join(out), at
 
     def _take(self, character: str) -> str | None:
-        """What `character` adds to the value; None: it is not of what is read now, and is looked at again."""
+        """What `character` adds to the value; None: it does not belong to the current state and is read again."""
         if self._expects in ("string", "key string"):
             return self._in_string(character)
         if self._expects == "number":
@@ -71,9 +71,9 @@ class JsonValue:
             return self._in_word(character)
         if character in WHITE_SPACE and not (self._expects == "value" and not self._open):
             return character
-        return self._at_a_border(character)
+        return self._between_values(character)
 
-    def _at_a_border(self, character: str) -> str | None:
+    def _between_values(self, character: str) -> str | None:
         expects = self._expects
         if (expects, character) in (("key or }", "}"), ("value or ]", "]")):
             return self._close(character)
@@ -125,8 +125,8 @@ class JsonValue:
         self._escape += character
         if len(self._escape) < 6 and self._escape[1] == "u":
             return ""
-        whole, self._escape = self._escape, ""
-        return whole
+        complete, self._escape = self._escape, ""
+        return complete
 
     def _in_number(self, character: str) -> str | None:
         for characters, state in NUMBER[self._number]:
@@ -152,10 +152,10 @@ class JsonValue:
         return character
 
     def _end(self) -> None:
-        """A value ended: the whole one, or one inside."""
+        """A value ended: the outermost, or an inner one."""
         self._expects = ","
         if not self._open:
-            self.outcome = Outcome.WHOLE
+            self.outcome = Outcome.COMPLETE
 
     def _break(self) -> str | None:
         self.outcome = Outcome.BROKEN

@@ -1,4 +1,4 @@
-"""A text held to a grammar: which tokens may come next, and what the logits are without the others."""
+"""Matching a text against a grammar: which tokens are allowed next, and the logits with the others masked."""
 
 from collections.abc import Sequence
 
@@ -15,20 +15,20 @@ VocabularyTree = _native.GrammarVocabulary
 
 
 def vocabulary_tree(pieces: Sequence[bytes], end_of_generation: Sequence[int]) -> VocabularyTree:
-    """Of the bytes of every token, control tokens' texts included (a tokenizer's `spelling`), and the ids that end an
-    answer."""
+    """Made of the bytes of every token, control tokens' texts included (a tokenizer's `spelling`), and the ids of the
+    end-of-generation tokens."""
     return _native.GrammarVocabulary(list(pieces), list(end_of_generation))
 
 
 class Grammar:
-    """A grammar that was read and can be matched; any number of matchers can share it."""
+    """A parsed grammar; any number of matchers can share it."""
 
     def __init__(self, program: _native.GrammarProgram) -> None:
         self.program = program
 
     @classmethod
     def parse(cls, text: str, root: str = "root", tokenize: gbnf.Tokenize | None = None) -> "Grammar":
-        """Reads GBNF; see gbnf.parse. Raises RequestError, with line and column, for a text that llama.cpp refuses."""
+        """Parses GBNF; see gbnf.parse. Raises RequestError, with line and column, for a text that llama.cpp refuses."""
         source = GbnfSource(text)
         rules = gbnf.parse(source, root, tokenize)
         program = _native.GrammarProgram(rules.kinds, rules.values, rules.starts, rules.root)
@@ -41,7 +41,7 @@ class Grammar:
 class Matcher:
     """One text. Serves one generation, on one thread at a time.
 
-    Every method raises RequestError when the grammar proves so ambiguous that its states cannot be held.
+    Every method raises RequestError if the grammar is so ambiguous that its states exceed the limit.
     """
 
     def __init__(self, grammar: Grammar, vocabulary: VocabularyTree) -> None:
@@ -57,16 +57,16 @@ class Matcher:
         return self._native.complete
 
     def allows(self, token: int) -> bool:
-        """Whether `token` may come next; one that ends generation may when the grammar is complete."""
+        """Whether `token` is allowed next; an end-of-generation token is when the grammar is complete."""
         try:
             return self._native.allows(token)
         except ValueError as error:
             raise RequestError(f"Field 'grammar': {error}") from None
 
     def mask(self, logits: NDArray[np.float32]) -> NDArray[np.float32]:
-        """A copy of `logits`, float32 [n_vocab], in which every token that may not come next is -inf.
+        """A copy of `logits`, float32 [n_vocab], in which every forbidden token is -inf.
 
-        Raises RequestError when none may: the vocabulary cannot spell what the grammar wants.
+        Raises RequestError if all are: the vocabulary cannot spell what the grammar requires.
         """
         out = np.empty_like(logits)
         try:
@@ -74,7 +74,7 @@ class Matcher:
         except ValueError as error:
             raise RequestError(f"Field 'grammar': {error}") from None
         if not allowed:
-            raise RequestError("Field 'grammar': no token of this model can go on with the grammar")
+            raise RequestError("Field 'grammar': no token of this model can continue the grammar")
         return out
 
     def accept(self, token: int) -> None:

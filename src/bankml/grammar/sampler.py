@@ -1,4 +1,4 @@
-"""A sampler held to a grammar, as llama-server draws under one (common/sampling.cpp, common_sampler_sample)."""
+"""A grammar-constrained sampler, as in llama-server (common/sampling.cpp, common_sampler_sample)."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from bankml.sampling.logprobs import TokenProbs
 
 
 class DrawingChain(Protocol):
-    """The chain below: sampling.chain.SamplerChain."""
+    """The unconstrained chain: sampling.chain.SamplerChain."""
 
     def accept_all(self, tokens: Sequence[int]) -> None: ...
 
@@ -40,7 +40,7 @@ class TokenMatcher(Protocol):
 
 
 class GrammarSampler:
-    """DrawingChain without the grammar; when the token breaks it, masks the raw logits and draws again.
+    """Samples without the grammar; if the token breaks it, masks the raw logits and samples again.
 
     The second draw comes from the same generators, so a seeded answer uses them up as llama-server's does. The prompt's
     tokens are the chain's alone; what the grammar is to have seen of them, its matcher accepts before. `matcher` None:
@@ -61,9 +61,9 @@ class GrammarSampler:
         self._thought = thought
         self._lazy = lazy
         self.resampled = 0
-        """How many tokens were drawn again."""
+        """How many tokens were resampled."""
         self.seconds = 0.0
-        """What the grammar took: looking at tokens, masking, taking them in; not the chain's own time."""
+        """Time spent on the grammar: checking tokens, masking, accepting; without the chain's own time."""
 
     def accept_all(self, tokens: Sequence[int]) -> None:
         self._chain.accept_all(tokens)

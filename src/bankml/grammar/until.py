@@ -1,4 +1,4 @@
-"""RuleSet for text up to a mark: a finite automaton, one rule a state."""
+"""Rules for text up to a mark: a finite automaton, one rule per state."""
 
 from bankml.grammar.json_schema.rules import RuleSet
 
@@ -6,9 +6,9 @@ ESCAPES = {"-": "\\-", "]": "\\]", "[": "\\[", "\\": "\\\\", "\n": "\\n", "\t": 
 
 
 def until(mark: str, name: str, rules: RuleSet) -> str:
-    """The name of the rule for text that has `mark`, which is not "", nowhere in it.
+    """The name of the rule for text that does not contain `mark`, which is not "".
 
-    State n has seen the first n characters of the mark; any other character leads back to the first state.
+    In state n the first n characters of the mark were read; any other character leads back to the first state.
     """
     letters = sorted(set(mark))
     for state in range(len(mark)):
@@ -27,7 +27,7 @@ def until(mark: str, name: str, rules: RuleSet) -> str:
 
 
 def _longest(mark: str, text: str) -> int:
-    """How many characters at the end of `text` are a beginning of `mark`."""
+    """The length of the longest suffix of `text` that is a prefix of `mark`."""
     return next(size for size in range(len(text), -1, -1) if mark.startswith(text[len(text) - size :]))
 
 

@@ -1,4 +1,4 @@
-"""One request and its answer as HTTP/1.1: as h11 sees them, and as they were seen before."""
+"""One request and its response as HTTP/1.1: through h11, or from a cached head without h11."""
 
 from typing import Protocol
 
@@ -11,24 +11,24 @@ from bankml.http.response import plain_head, response
 
 
 class Cycle(Protocol):
-    """A whole request has come. What its answer is, part by part, in bytes."""
+    """A complete request has been read; encodes its response, part by part, as bytes."""
 
     def begin(self, status: int, content_type: str, headers: Headers, length: int | None, closing: bool) -> bytes:
-        """The head. `length` is the body's bytes, None where it is streamed; `closing`: it is the connection's last."""
+        """The head. `length` is the body's bytes, None where it is streamed; `closing`: it is the last."""
 
     def body(self, data: bytes) -> bytes:
         """A part of the body, framed. `data` is not empty."""
 
     def end(self) -> bytes:
-        """What follows the last part."""
+        """The bytes after the last part."""
 
     @property
     def closes(self) -> bool:
-        """After `end`: whether the connection ends with this answer."""
+        """After `end`: whether the connection closes after this response."""
 
 
 class ParsedCycle:
-    """A request as h11 reads it, from a head that has passed the meter. Raises RequestError for what is no HTTP."""
+    """A request parsed by h11, from a head within the limits. Raises RequestError for what is not HTTP/1.1."""
 
     def __init__(self, head: MessageHead) -> None:
         self._h11 = h11.Connection(h11.SERVER)
@@ -38,14 +38,14 @@ class ParsedCycle:
         try:
             event = self._h11.next_event()
         except h11.RemoteProtocolError as error:
-            what = str(error).partition(" bytearray(")[0].rstrip(":")  # h11 shows the line itself; it may be anything
+            what = str(error).partition(" bytearray(")[0].rstrip(":")  # h11 quotes the line, which may be anything
             raise RequestError(f"this is not HTTP/1.1: {what[:200]}") from None
         if not isinstance(event, h11.Request):
             raise RequestError("this is not HTTP/1.1: a request was expected")
 
     def receive(self, data: bytes) -> bytes:
-        """The body's part in `data`, which may be empty. `complete` is whether it was the last."""
-        if data:  # nothing would mean to h11 that the client has ended
+        """The part of the body in `data`, which may be empty. `complete` is set with the last one."""
+        if data:  # h11 takes an empty input for the end of the connection
             self._h11.receive_data(data)
         parts = []
         while isinstance(event := self._h11.next_event(), h11.Data):
@@ -54,7 +54,7 @@ class ParsedCycle:
         return b"".join(parts)
 
     def go_on(self) -> bytes:
-        """The 100 for a client that waits for one before it sends its body; nothing for others."""
+        """`100 Continue` for a client that waits for it before it sends its body; empty for others."""
         if not self._h11.they_are_waiting_for_100_continue:
             return b""
         return self._h11.send(h11.InformationalResponse(status_code=100, headers=[], reason=b"Continue")) or b""
@@ -65,7 +65,7 @@ class ParsedCycle:
         return head
 
     def body(self, data: bytes) -> bytes:
-        if self._chunked:  # what h11 makes of it, too; a streamed event waits for every µs here
+        if self._chunked:  # the same bytes as h11's, without its cost for every streamed event
             return b"%x\r\n%b\r\n" % (len(data), data)
         return self._h11.send(h11.Data(data=data)) or b""
 
@@ -78,8 +78,8 @@ class ParsedCycle:
 
 
 class CachedCycle:
-    """A request without a body that was answered before, in the same bytes, and left its connection open. h11 sees it
-    again only where it has something to decide of the answer."""
+    """A request without a body whose bytes are those of an earlier one that left its connection open. h11 parses it
+    again only where the response's head depends on it."""
 
     def __init__(self, head: MessageHead) -> None:
         self._head = head

@@ -1,4 +1,4 @@
-"""What a refusal looks like: `{"error": {"code", "message", "type"}}`, as OpenAI's clients know it, or Ollama's."""
+"""Bodies of error responses: `{"error": {"code", "message", "type"}}` for OpenAI's clients, or Ollama's form."""
 
 from collections.abc import Callable
 
@@ -9,7 +9,7 @@ Shape = Callable[[BankmlError], Json]
 
 
 def error_object(error: BankmlError) -> Json:
-    """The answer's body, or the event that says the same after an answer has begun."""
+    """The body of an error response, or the error event of a stream."""
     value: Json = {"code": error.status, "message": error.public_message, "type": error.kind}
     if isinstance(error, ContextExceeded):
         value |= {"n_prompt_tokens": error.n_prompt_tokens, "n_ctx": error.n_ctx}
@@ -17,12 +17,12 @@ def error_object(error: BankmlError) -> Json:
 
 
 def ollama_error_object(error: BankmlError) -> Json:
-    """The same as Ollama's clients know it."""
+    """The same for Ollama's clients."""
     return {"error": error.public_message}
 
 
 def shape_of(path: str, address: str) -> Shape:
-    """Ollama's shape below /api on the gateway address, OpenAI's everywhere else."""
+    """Ollama's form below /api on the gateway address, OpenAI's everywhere else."""
     return (
         ollama_error_object if address == "gateway" and (path == "/api" or path.startswith("/api/")) else error_object
     )

@@ -1,4 +1,4 @@
-"""What passes between the gateway and the application: a request, a reply, and the line that is logged of both."""
+"""The interface between the HTTP server and an application: a request, a reply, and the outcome that is logged."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ NDJSON = "application/x-ndjson"
 TEXT = "text/plain; charset=utf-8"
 
 Headers = Sequence[tuple[str, str]]
-"""Further header lines of an answer, name and value."""
+"""Additional header fields of a response, name and value."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """One HTTP request whose head and body have passed every rule of the wire.
+    """One HTTP request whose head and body have passed every rule and limit.
 
-    `headers` has lower-case names; of a repeated header the last value. `arrived` is `time.monotonic()` of its first
+    `headers` has lower-case names and the last value of a repeated header. `arrived` is `time.monotonic()` of its first
     byte.
     """
 
@@ -34,10 +34,10 @@ class Request:
 
 @dataclass(frozen=True)
 class RequestOutcome:
-    """What flows back of one request, for its log line and for measuring; never a word of a message.
+    """The status, token counts and timing of one request, for its log line and the metrics; no content.
 
-    `timing` is there when the native engine completed an answer, `ttft_ms` (milliseconds from the request's first byte
-    to its answer's first token) when another did and streamed it.
+    `timing` is set when the native engine generated, `ttft_ms` (milliseconds from the request's first byte to the first
+    token of its response) when llama-server did and streamed.
     """
 
     status: int
@@ -51,7 +51,7 @@ class RequestOutcome:
 
 @dataclass(frozen=True)
 class BufferedResponse:
-    """A whole answer. `body` is what a GET would get: whoever answers a HEAD leaves it out."""
+    """A response that is not streamed. `body` is that of a GET; the server omits it for a HEAD."""
 
     status: int
     body: bytes
@@ -60,8 +60,8 @@ class BufferedResponse:
 
 
 AtOnce = Callable[[Request], tuple[BufferedResponse, RequestOutcome] | None]
-"""Answers what takes no waiting, reading or computing worth a thread: it is called on the event loop. None for all
-else, which is the application's to answer."""
+"""Called on the event loop: handles requests that need no waiting, reading or computing worth a thread. None for all
+others, which the application handles."""
 
 
 class Reply(Protocol):
@@ -69,9 +69,9 @@ class Reply(Protocol):
     client has disconnected."""
 
     def whole(self, status: int, body: bytes, content_type: str = JSON, headers: Headers = ()) -> None:
-        """The whole answer at once, as `BufferedResponse` has it."""
+        """Sends a complete response, as in `BufferedResponse`."""
 
-    def start(self, status: int, content_type: str, ping_interval: float | None = None) -> None:
+    def start(self, status: int, content_type: str, ping_interval: float | None = None, headers: Headers = ()) -> None:
         """Sends the head of a streamed response; from here on the status can no longer change.
 
         With `ping_interval` (seconds) a stream of server-sent events gets a comment (`: ping`) whenever it was silent
@@ -82,12 +82,12 @@ class Reply(Protocol):
         """Queues a part of a streamed response; never waits for the client. False once the client is gone."""
 
     def finish(self) -> None:
-        """The streamed answer is complete."""
+        """The streamed response is complete."""
 
     def cancelled(self) -> bool:
-        """Whether the client hung up or the server is stopping."""
+        """Whether the client has disconnected or the server is stopping."""
 
 
 class Application(Protocol):
     def answer(self, request: Request, reply: Reply) -> RequestOutcome:
-        """Answers `request` through `reply`, blocking. Every BankmlError becomes an answer, none is raised."""
+        """Handles `request` through `reply`, blocking. Every BankmlError becomes a response, none is raised."""

@@ -1,13 +1,13 @@
-"""Whether a client that has ended its side of a connection still reads, as far as that can be told.
+"""Detects whether a client that has closed its sending side still reads.
 
-`close` and `shutdown(SHUT_WR)` send the same FIN; TCP tells them apart only once we send something and a closed socket
-answers with a reset. A streamed answer sends something soon. Before a whole answer nothing is sent, perhaps for
-minutes, so the kernel is asked: both ends of a loopback connection are here, and a socket that no process
-holds any more has no inode. Linux answers that for one socket in about 13 µs (sock_diag(7), no privilege). Where it
-cannot be asked, a client that has ended its side counts as gone, which is what llama-server takes it for.
+`close` and `shutdown(SHUT_WR)` send the same FIN; TCP distinguishes them only when we send something and a closed
+socket replies with a reset. A streamed response sends something soon. Before a buffered response nothing is sent,
+perhaps for minutes, so the kernel is queried: both ends of a loopback connection are on this machine, and a socket that
+no process has open has no inode. Linux answers the query in about 13 µs (sock_diag(7), no privilege needed). Where the
+query is not available, a client that has closed its sending side counts as gone, as in llama-server.
 
-The same question is asked about a client that has pipelined more than we keep: it is not read from meanwhile, so
-neither its end nor a reset would be noticed.
+The same query is made for a client that has pipelined more than is buffered: its socket is not read meanwhile, so
+neither its FIN nor a reset would be noticed.
 """
 
 import errno
@@ -27,22 +27,22 @@ SocketName = tuple[str, int]
 
 
 def still_reads(ours: SocketName, theirs: SocketName) -> bool | None:
-    """Whether some process holds the socket `theirs` of the connection from `theirs` to `ours`, both (host, port).
+    """Whether a process has the socket `theirs` of the connection from `theirs` to `ours` open, both (host, port).
 
-    None where the kernel cannot be asked.
+    None where the kernel cannot be queried.
     """
     try:
         with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_SOCK_DIAG) as kernel:
             kernel.settimeout(1.0)
             if _inode(kernel, ours, theirs) is None:
-                return None  # our own end is surely there: this kernel does not answer such questions
+                return None  # our own socket exists, so this kernel does not support the query
             return bool(_inode(kernel, theirs, ours))
     except (AttributeError, OSError):
         return None
 
 
 def _inode(kernel: socket.socket, local: SocketName, remote: SocketName) -> int | None:
-    """The inode of the socket bound to `local` and connected to `remote`: 0 of an orphan, None if there is none."""
+    """The inode of the socket bound to `local` and connected to `remote`; 0 for an orphan, None if there is none."""
     family = socket.AF_INET6 if ":" in local[0] else socket.AF_INET
     addresses = b"".join(socket.inet_pton(family, name[0]).ljust(16, b"\0") for name in (local, remote))
     body = _FAMILY.pack(family, socket.IPPROTO_TCP, 0, 0, 0xFFFFFFFF) + struct.pack("!HH", local[1], remote[1])

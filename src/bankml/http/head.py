@@ -1,8 +1,8 @@
-"""The head of an HTTP message, taken line by line under the limits, before any parser has seen it.
+"""Reads the head of an HTTP message line by line within the limits, before any parser.
 
-h11 buffers a head as a whole and forgives lone LF line ends; the limits here are a line's length and the number of
-lines, so they are counted in front of it. Nothing is kept of a line beyond its limit, however long the line goes
-on. Both sides can use the meter: a request's head begins with the request line, an answer's with the status line.
+h11 buffers a complete head and accepts lone LF line ends; the limits here are a line's length and the number of lines,
+so they are checked before h11. Nothing of a line is buffered beyond its limit. Requests and responses use the same
+reader: a request's head begins with the request line, a response's with the status line.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from bankml.http.limits import Limits
 
 @dataclass(frozen=True)
 class MessageHead:
-    """The lines of a head, without line ends and without the empty one; possibly malformed or not all of them yet."""
+    """The lines of a head, without line ends and without the empty one; possibly malformed or incomplete."""
 
     lines: tuple[bytes, ...]
 
@@ -40,7 +40,7 @@ class MessageHead:
 
 
 class HeadReader:
-    """Takes one head. `first_line` is what its first line is called in a refusal."""
+    """Reads one head. `first_line` is the name of its first line in error messages."""
 
     def __init__(self, limits: Limits, first_line: str = "request line") -> None:
         self._limits = limits
@@ -55,13 +55,13 @@ class HeadReader:
 
     @property
     def head(self) -> MessageHead:
-        """The whole lines taken so far."""
+        """The complete lines read so far."""
         return MessageHead(tuple(self._lines))
 
     def take(self, data: bytes) -> bytes | None:
-        """Takes `data`. None while the head is incomplete, else the bytes after it.
+        """Reads `data`. None while the head is incomplete, else the bytes after it.
 
-        Raises RequestError at the first byte that breaks a limit, and for a line that ends in LF alone.
+        Raises RequestError at the first byte beyond a limit, and for a line that ends in LF alone.
         """
         start = 0
         while (end := data.find(b"\n", start)) >= 0:
@@ -77,20 +77,20 @@ class HeadReader:
             elif self._lines:
                 return data[start:]
             elif self._blank_seen:
-                raise RequestError(f"an empty line came where the {self._first_line} was expected")
+                raise RequestError(f"the {self._first_line} is missing: the message begins with empty lines")
             else:
                 self._blank_seen = True  # RFC 9112 2.2: at least one empty line before the request line is ignored
-        self._hold(data[start:])
+        self._buffer(data[start:])
         return None
 
-    def _hold(self, data: bytes) -> None:
+    def _buffer(self, data: bytes) -> None:
         # A CR at the end may be half of the line's end, so it is not yet a byte of the line.
         self._check_length(len(self._partial) + len(data) - (data or self._partial).endswith(b"\r"))
         self._partial += data
 
     def _add(self, line: bytes) -> None:
         if len(self._lines) > self._limits.header_lines:
-            raise RequestError(f"more than {self._limits.header_lines} header lines came")
+            raise RequestError(f"the head has more than {self._limits.header_lines} header lines")
         self._lines.append(line)
 
     def _check_length(self, length: int) -> None:

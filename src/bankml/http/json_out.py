@@ -1,7 +1,7 @@
-"""JSON as it goes out: UTF-8, ", " and ": " between parts, nothing escaped that need not be.
+"""Serializes JSON: UTF-8, ", " and ": " as separators, no unnecessary escapes.
 
-Hashes are taken over some of these bytes, so there is one writer. The values come from this program: NaN in them is a
-defect and raises ValueError; a lone surrogate cannot be written in UTF-8 and becomes U+FFFD.
+Receipts hash some of these bytes, so there is one serializer. The values come from this program: NaN in them is a
+defect and raises ValueError; a lone surrogate cannot be encoded in UTF-8 and becomes U+FFFD.
 """
 
 import json

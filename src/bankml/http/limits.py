@@ -22,6 +22,7 @@
     engine_kept    32           connections to the engine kept for the next request   nginx keepalive, 32 in its example
     engine_idle    4 s          how long one is kept                                  llama-server closes it after 5 s
     engine_answer  30 s         the engine's answer that takes no generation          nginx 60 s
+    engine_silence 3600 s       between two bytes of a generation from the engine       nginx 60 s
     engine_rehash  900 s        between two hashes of the file the engine serves      none
 
 A line's bytes are those before its CR LF: a line of 16,384 passes, one of 16,385 does not. The request line is no
@@ -60,4 +61,5 @@ class Limits:
     engine_kept: int = 32
     engine_idle: float = 4.0
     engine_answer: float = 30.0
+    engine_silence: float = 3600.0
     engine_rehash: float = 900.0

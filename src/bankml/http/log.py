@@ -1,11 +1,10 @@
-"""One line a request on stderr: when, where, what, how it ended, how long it took; never a word of a message.
+"""The access log: one line per request on stderr, with time, address, request, status and duration, and no content.
 
     2026-03-01T12:00:00.000Z gateway POST /v1/chat/completions 200 5120B 812.4ms ttft=95.1ms prompt=31 cached=0
     completion=64 stop
     2026-03-01T12:00:01.500Z gateway GET /x 403 130B 0.2ms refused: permission_error
 
-`B` counts the body's bytes, before any chunking. A refusal's message is not logged, because it quotes what was
-sent.
+`B` counts the body's bytes, before any chunking. An error's message is not logged, because it may quote the request.
 """
 
 import re
@@ -24,8 +23,8 @@ _VISIBLE = re.compile("[!-~]*")
 
 @dataclass(frozen=True)
 class AccessLogEntry:
-    """One answered or refused request. `size` is its body's bytes, `seconds` runs from the request's first byte to the
-    answer's last, `first` to the first part of a streamed one."""
+    """One request. `size` is its response body's bytes, `seconds` runs from the request's first byte to the response's
+    last, `first` to the first part of a streamed one."""
 
     address: str
     method: str
@@ -39,8 +38,8 @@ class AccessLogEntry:
 class RequestLog:
     """Writes entries to `stream`, each in one call, from any thread.
 
-    Nobody waits for whoever reads the log: a line for which a pipe has no room is left out, and the next one that is
-    written says how many were. A log that cannot be written to stops no answer.
+    Writing never blocks: a line for which a pipe has no room is dropped, and the next line that is written reports how
+    many were. A log that cannot be written does not affect responses.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -51,20 +50,20 @@ class RequestLog:
         try:
             self._room.register(stream, select.POLLOUT)
             self._may_block = True
-        except (OSError, ValueError):  # it is no file of the system's
+        except (OSError, ValueError):  # not a file descriptor
             self._may_block = False
 
     def write(self, entry: AccessLogEntry) -> None:
         self.say(format_entry(entry, time.time()))
 
     def say(self, text: str) -> None:
-        """A line as it stands, of fewer bytes than a page: a pipe that has any room has that much."""
+        """Writes a line shorter than a page, which a pipe that is writable has room for."""
         with self._lock:
             if self._may_block and not self._room.poll(0):
                 self._left_out += 1
                 return
             if self._left_out:
-                text = f"{self._left_out} lines were left out here, because nobody read the log\n{text}"
+                text = f"{self._left_out} log lines were dropped here, because the log was not read\n{text}"
                 self._left_out = 0
             try:
                 self._stream.write(text + "\n")
@@ -74,7 +73,7 @@ class RequestLog:
 
 
 def format_entry(entry: AccessLogEntry, now: float) -> str:
-    """`entry` as its line, without the line end; `now` in seconds since 1970."""
+    """`entry` as its line, without the line end; `now` in seconds since the epoch."""
     second, part = divmod(int(now * 1000), 1000)
     line = entry.line
     words = [
@@ -101,7 +100,7 @@ def _moment(second: int) -> str:
 
 
 def escaped(text: str, length: int, keep: str = "") -> str:
-    """At most `length` characters of `text`, escaped outside visible ASCII, so that nobody writes a second line."""
+    """At most `length` characters of `text`, escaped outside visible ASCII, so that no input can add a log line."""
     if len(text) <= length and _VISIBLE.fullmatch(text):
         return text
     short = text if len(text) <= length else text[:length] + "…"

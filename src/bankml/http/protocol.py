@@ -1,4 +1,4 @@
-"""Between a socket and its `wire.Connection`: asyncio's calls go in, the connection's actions are carried out."""
+"""Connects a socket to its `wire.Connection`: passes asyncio's events in and performs the connection's actions."""
 
 import asyncio
 import contextlib
@@ -33,13 +33,13 @@ from bankml.http.wire import (
 )
 from bankml.http.workers import answer
 
-_STALL_CHECKS = 10  # how often within `write_pause` it is looked at whether bytes have gone out
-_HANGUP_CHECK = 0.1  # seconds between looks at a client that has ended its side and awaits its answer
+_STALL_CHECKS = 10  # how often within `write_pause` the progress of sending is checked
+_HANGUP_CHECK = 0.1  # seconds between checks of a client that has closed its sending side and waits
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # SO_LINGER: on, 0 s
 
 
 class ClientProtocol(asyncio.Protocol):
-    """One client. It is forgotten when its socket is closed and no worker works for it any more."""
+    """One client. It is removed from the gateway when its socket is closed and no worker works for it any more."""
 
     def __init__(self, gateway: Gateway, address: Address) -> None:
         self._gateway = gateway
@@ -54,8 +54,8 @@ class ClientProtocol(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self._timer_due = 0.0
         self._pings: Pings | None = None
-        self._handed = 0  # bytes given to the transport
-        self._gone_out = 0  # of these, how many the client had taken when `_progress` was noted
+        self._written = 0  # bytes given to the transport
+        self._acknowledged = 0  # of these, those the client had received at `_progress`
         self._progress = 0.0
 
     # ---- called by asyncio
@@ -102,10 +102,10 @@ class ClientProtocol(asyncio.Protocol):
 
     @property
     def idle_since(self) -> float:
-        """When its client began to do nothing (time.monotonic), infinite while that or we do something.
+        """Since when the connection is idle (time.monotonic), infinite while it is not.
 
-        What the kernel holds counts too: a request that has come but is not read yet would be reset when the socket is
-        closed, and with it what the client has not taken of its last answer."""
+        Bytes in the kernel's buffers count too: with a received request that is not read yet, closing the socket would
+        reset the connection, and the client would lose what it has not read of its last response."""
         idle = self._connection.state is ConnectionState.IDLE and self._reply is None
         return self._connection.idle_since if idle and not self._unread() and not self._unsent_bytes() else math.inf
 
@@ -139,8 +139,8 @@ class ClientProtocol(asyncio.Protocol):
             return
         now = time.monotonic()
         if self._transport.get_write_buffer_size() == 0:
-            self._gone_out, self._progress = self._handed, now
-        self._handed += len(data)
+            self._acknowledged, self._progress = self._written, now
+        self._written += len(data)
         self._transport.write(data)
 
     def _half_close(self) -> None:
@@ -148,7 +148,7 @@ class ClientProtocol(asyncio.Protocol):
             self._transport.write_eof()
 
     def _abort(self) -> None:
-        """Resets the connection: the client sees that it did not end in order, and the kernel keeps nothing to send."""
+        """Resets the connection: the client sees an abnormal end, and the kernel discards what is unsent."""
         if self._lost:
             return
         raw = self._transport.get_extra_info("socket")
@@ -179,34 +179,32 @@ class ClientProtocol(asyncio.Protocol):
 
     def _begin_answer(self, action: DispatchRequest) -> None:
         gateway = self._gateway
-        if told := self._known(action.request):
-            self._answer_at_once(action.request, *told)
+        if known := self._known(action.request):
+            self._answer_at_once(action.request, *known)
             return
         reply = WireReply(self._wake, gateway.is_stopping, gateway.limits.backlog)
         self._reply, self._answer_ended = reply, False
         gateway.workers.run(partial(answer, gateway.application, action.request, reply, gateway.log))
 
     def _known(self, request: Request) -> tuple[BufferedResponse, RequestOutcome] | None:
-        """What is answered at once: nothing to a client that does not read, whom a worker's answer waits for."""
+        """The response that needs no worker; None too while the client does not read."""
         if self._write_paused:
             return None
         try:
             return self._gateway.at_once(request)
-        except Exception:  # a defect: the application's answer will meet it too, and the log will name it
+        except Exception:  # a defect: the application meets it too and logs it
             return None
 
-    def _answer_at_once(self, request: Request, whole: BufferedResponse, line: RequestOutcome) -> None:
+    def _answer_at_once(self, request: Request, response: BufferedResponse, line: RequestOutcome) -> None:
         connection, now = self._connection, time.monotonic()
-        head = connection.begin(whole.status, whole.content_type, whole.headers, len(whole.body))
-        actions = [Send(head + connection.body(whole.body)), *connection.end(now)]
-        if (
-            connection.pipelined
-        ):  # the next request is looked at in a turn of its own, so that this client holds up nobody
+        head = connection.begin(response.status, response.content_type, response.headers, len(response.body))
+        actions = [Send(head + connection.body(response.body)), *connection.end(now)]
+        if connection.pipelined:  # in a later iteration of the loop, so that this client does not delay others
             self._loop.call_soon(self._advance)
         else:
             actions += connection.advance(now)
         self._perform(actions)
-        size = 0 if request.method == "HEAD" else len(whole.body)
+        size = 0 if request.method == "HEAD" else len(response.body)
         self._gateway.log.write(
             AccessLogEntry(request.address, request.method, request.path, size, now - request.arrived, line)
         )
@@ -216,7 +214,7 @@ class ClientProtocol(asyncio.Protocol):
             self._perform(self._connection.advance(time.monotonic()))
 
     def _wake(self) -> None:
-        """Makes the loop look at the reply; called by the worker."""
+        """Schedules `_look` on the loop; called by the worker."""
         with contextlib.suppress(RuntimeError):  # the loop is closed: the server has stopped
             self._loop.call_soon_threadsafe(self._look)
 
@@ -233,19 +231,21 @@ class ClientProtocol(asyncio.Protocol):
         elif not self._write_paused:
             try:
                 self._forward(reply)
-            except h11.LocalProtocolError as error:  # the application's answer cannot be written as HTTP
-                self._gateway.log.say(f"an answer was aborted: {type(error).__name__}")
+            except h11.LocalProtocolError as error:  # the application's response cannot be encoded as HTTP
+                self._gateway.log.say(f"a response was aborted: {type(error).__name__}")
                 self._abort()
         self._regulate_relay()
 
     def _regulate_relay(self) -> None:
-        """A relay is read from while what it gives can be sent at once."""
+        """Reads from the relay only while its bytes can be sent at once (back-pressure)."""
         reply = self._reply
         relay = reply.relayed if reply is not None else None
         if reply is None or relay is None:
             return
         if self._lost or reply.cancelled():
             relay.end()
+        elif relay.expired:
+            relay.expire()
         elif self._write_paused:
             relay.pause()
         else:
@@ -294,7 +294,7 @@ class ClientProtocol(asyncio.Protocol):
             self._pings = None
 
     def _watch_for_hangup(self) -> None:
-        """Once the client has ended its side or is not read from: whether it still waits, until it has its answer."""
+        """Polls whether a client that has closed its sending side, or is not read from, still waits."""
         if self._watch is not None:
             self._watch.cancel()
             self._watch = None
@@ -335,13 +335,13 @@ class ClientProtocol(asyncio.Protocol):
         self._arm()
 
     def _unsent_bytes(self) -> int:
-        """Bytes that the client's side has not taken: those still here and, where it tells, the kernel's. A socket
-        is writable again only when a third of the kernel's megabytes has gone, so without the latter a slow reader
-        would look like one that reads nothing."""
+        """Bytes not yet received by the client: those in the transport and in the kernel's send queue. A socket becomes
+        writable only when a third of the kernel's megabytes has been sent, so without the latter a slow reader would
+        look like one that reads nothing."""
         return self._transport.get_write_buffer_size() + self._in_kernel(termios.TIOCOUTQ)
 
     def _unread(self) -> int:
-        """Bytes that have come and wait in the kernel."""
+        """Bytes received by the kernel and not read yet."""
         return self._in_kernel(termios.FIONREAD)
 
     def _in_kernel(self, queue: int) -> int:
@@ -352,7 +352,7 @@ class ClientProtocol(asyncio.Protocol):
         return int.from_bytes(queued, sys.byteorder)
 
     def _stalled(self, unsent: int, now: float) -> bool:
-        gone_out = self._handed - unsent
-        if gone_out != self._gone_out:
-            self._gone_out, self._progress = gone_out, now
+        acknowledged = self._written - unsent
+        if acknowledged != self._acknowledged:
+            self._acknowledged, self._progress = acknowledged, now
         return now - self._progress >= self._gateway.limits.write_pause

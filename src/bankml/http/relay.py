@@ -1,36 +1,43 @@
-"""The middle of a streamed answer, from the engine's socket to the client's without a thread between them.
+"""Forwards the middle of a streamed response from the engine's socket to the client's on the event loop.
 
-A worker thread asks, judges the beginning and writes the end. What lies between is many small events, and each would
-wake the worker and then the loop; passed on by the loop itself, an event costs one wake-up less, about 0.05 ms. The
-worker waits meanwhile.
+A worker thread sends the request, checks the beginning of the response and writes its end. In between are many small
+events, each of which would wake the worker and then the loop; forwarded by the loop itself, an event costs one wake-up
+less, about 0.05 ms. The worker waits meanwhile.
 """
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable
 from typing import Protocol
 
+from bankml.errors import EngineTimeout
+
 
 class RelaySource(Protocol):
-    """Where the bytes come from. It stays open until the relay is over."""
+    """A source of bytes. It stays open until the relay is over."""
 
     def fileno(self) -> int: ...
 
     def pull(self) -> bytes:
-        """Without waiting: what can be passed on now. May raise; that ends the relay and is raised in the worker."""
+        """The bytes that can be forwarded now, without waiting. May raise; that ends the relay and is raised in the
+        worker."""
 
     def sent(self) -> None:
-        """What was pulled is on its way, so there is time to look at it. May raise, as `pull`."""
+        """Called after the pulled bytes were sent: checks that need not delay them. May raise, as `pull`."""
 
     @property
     def complete(self) -> bool: ...
 
 
 class Relay:
-    """One source's way to the client. All but `wait` is called by the loop."""
+    """Forwards one source. All methods but `wait` are called by the loop."""
 
-    def __init__(self, source: RelaySource) -> None:
+    def __init__(self, source: RelaySource, silence: float | None = None) -> None:
+        """`silence`: seconds after which a source that gives nothing, while it is read from, has failed."""
         self._source = source
+        self._silence = silence
+        self._since = time.monotonic()  # of the last byte, or since it is read from
         self._over = threading.Event()
         self._error: BaseException | None = None
         self._fileno = source.fileno()
@@ -39,7 +46,7 @@ class Relay:
     # ---- called by the worker
 
     def wait(self, seconds: float) -> bool:
-        """Whether it is over; waits for that at most `seconds`. Raises what the source raised."""
+        """Waits at most `seconds` for the end; whether it is over. Raises what the source raised."""
         if not self._over.wait(seconds):
             return False
         if self._error is not None:
@@ -53,8 +60,9 @@ class Relay:
         return self._over.is_set()
 
     def resume(self, loop: asyncio.AbstractEventLoop, readable: Callable[[], None]) -> None:
-        """`readable` is called whenever there is something to `pull`."""
+        """From now on `readable` is called whenever there is something to `pull`."""
         if self._watched is None and not self.over:
+            self._since = time.monotonic()
             loop.add_reader(self._fileno, readable)
             self._watched = loop
 
@@ -64,11 +72,12 @@ class Relay:
             self._watched = None
 
     def pull(self) -> bytes:
-        """What can be sent now; then call `sent`."""
+        """The bytes to send now; call `sent` afterwards."""
+        self._since = time.monotonic()
         return self._guarded(self._source.pull) or b""
 
     def sent(self) -> None:
-        """What was pulled has been sent. After the last of it, it is over."""
+        """The pulled bytes have been sent. After the last of them the relay is over."""
         if not self.over:
             self._guarded(self._source.sent)
         if self._source.complete:
@@ -82,7 +91,19 @@ class Relay:
             self.end()
             return None
 
+    @property
+    def expired(self) -> bool:
+        """Whether the source was silent for too long. Time in which the client was not ready to read does not count."""
+        if self._silence is None or self._watched is None:
+            return False
+        return time.monotonic() - self._since > self._silence
+
+    def expire(self) -> None:
+        """Ends the relay with EngineTimeout."""
+        self._error = EngineTimeout(f"llama-server sent nothing for {self._silence:g} s")
+        self.end()
+
     def end(self) -> None:
-        """The source is left alone from here on."""
+        """Stops reading from the source."""
         self.pause()
         self._over.set()

@@ -77,8 +77,8 @@ class WireReply:
     def whole(self, status: int, body: bytes, content_type: str = JSON, headers: Headers = ()) -> None:
         self._put(AnswerHead(status, content_type, headers, len(body)), body, ReplyState.NOTHING, ReplyState.COMPLETE)
 
-    def start(self, status: int, content_type: str, ping_interval: float | None = None) -> None:
-        head = AnswerHead(status, content_type, (), None, ping_interval)
+    def start(self, status: int, content_type: str, ping_interval: float | None = None, headers: Headers = ()) -> None:
+        head = AnswerHead(status, content_type, headers, None, ping_interval)
         self._put(head, b"", ReplyState.NOTHING, ReplyState.STREAMING)
 
     def write(self, data: bytes) -> bool:
@@ -97,7 +97,7 @@ class WireReply:
             self._relay = relay
         self._look()
         while not relay.wait(_CANCEL_POLL):
-            if self.cancelled():
+            if self.cancelled() or relay.expired:
                 self._look()  # the loop ends the relay, which it may be reading from right now
         self._relay = None
         return not self.cancelled()

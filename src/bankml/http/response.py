@@ -1,4 +1,4 @@
-"""An answer's head: its fields, and the bytes of the heads that need nothing of h11."""
+"""A response's head: its fields, and the bytes of simple heads without h11."""
 
 import re
 import time
@@ -16,7 +16,7 @@ _PLAIN_VALUE = re.compile(r"[!-~]+(?: [!-~]+)*")
 
 
 def response(status: int, content_type: str, headers: Headers, length: int | None, closing: bool) -> h11.Response:
-    """The head as h11 takes it. `length` is the body's bytes, None where it is streamed; `closing`: it is the last."""
+    """The head for h11. `length` is the body's bytes, None where it is streamed; `closing`: the connection closes."""
     fields = _fields(content_type, headers)
     if length is not None:
         fields["Content-Length"] = str(length)
@@ -26,8 +26,8 @@ def response(status: int, content_type: str, headers: Headers, length: int | Non
 
 
 def plain_head(status: int, content_type: str, headers: Headers, length: int | None) -> bytes | None:
-    """What h11 makes of `response` on a connection of HTTP/1.1 that stays open, at a fifth of its cost; None for a head
-    about which h11 has anything to decide."""
+    """The bytes that h11 makes of `response` on a persistent HTTP/1.1 connection, at a fifth of the cost; None for any
+    head that h11 would treat differently."""
     if status != 200 or headers or length is None or not _PLAIN_VALUE.fullmatch(content_type):
         return None
     lines = [f"{name}: {value}\r\n" for name, value in _fields(content_type, ()).items()]

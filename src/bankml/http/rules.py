@@ -1,12 +1,12 @@
-"""The loopback rules: what a head must be before its request is answered, as two tables of small functions.
+"""The rules for a request's head, as two tables of small functions, applied before the request is dispatched.
 
-    rule                 refused                                                             with
+    rule                 refused                                                             status
     host                 Host (or an absolute target's host) is not loopback                 403
                          no Host, two of them, or one that differs from the target's         400
     transfer_encoding    Transfer-Encoding on a request                                      400, "send Content-Length"
     characters           a control character but TAB, a folded or colonless header line      400
     content_length       Content-Length twice (equal or not), or no plain decimal number     400
-    -- here the head is parsed; what is no HTTP is 400 --
+    -- here h11 parses the head; what is not HTTP/1.1 is 400 --
     version              neither HTTP/1.0 nor HTTP/1.1                                       400
     method               none of GET, HEAD, POST, DELETE (so no CORS preflight either)       405
     target               neither a path nor http://HOST/path; a fragment                     400
@@ -15,8 +15,8 @@
     coding               Content-Encoding on a request                                       415
     media_type           POST without Content-Type: application/json                         415
 
-The order is the order of judgement, so that a page which rebinds its name to 127.0.0.1 learns nothing beyond the
-403.
+The order is the order of evaluation, so that a page whose host name was rebound to 127.0.0.1 gets the 403 and
+nothing else.
 """
 
 import json
@@ -49,7 +49,7 @@ def is_loopback(authority: bytes) -> bool:
 
 
 def shown(value: bytes) -> str:
-    """`value` as a message shows it: at most 80 characters, control characters and what is not ASCII escaped."""
+    """`value` for a message: at most 80 characters, control and non-ASCII characters escaped."""
     text = value[:_SHOWN].decode("latin-1").encode("unicode_escape").decode("ascii")
     return f"'{text}'" + ("…" if len(value) > _SHOWN else "")
 
@@ -58,35 +58,35 @@ def host(head: MessageHead, limits: Limits) -> None:
     values = head.values(b"host")
     foreign_host(head)
     if len(values) != 1:
-        came = "none came" if not values else f"{len(values)} came"
+        came = "the request has none" if not values else f"the request has {len(values)}"
         raise RequestError(f"send one Host header naming 127.0.0.1, localhost or [::1]: {came}")
     absolute = _ABSOLUTE.match(head.request_line[1])
     if absolute and absolute[1].lower() != values[0].lower():
-        raise RequestError(f"the target names {shown(absolute[1])} and Host {shown(values[0])}: they must agree")
+        raise RequestError(f"the target names {shown(absolute[1])} and Host {shown(values[0])}: they must be equal")
 
 
 def foreign_host(head: MessageHead) -> None:
     """Raises HostForbidden if the lines of `head`, even an unfinished one, name a host that is not loopback."""
     for value in head.values(b"host"):
         if not is_loopback(value):
-            raise HostForbidden(f"Host must be 127.0.0.1, localhost or [::1], with any port: {shown(value)} came")
+            raise HostForbidden(f"Host must be 127.0.0.1, localhost or [::1], with any port, not {shown(value)}")
     absolute = _ABSOLUTE.match(head.request_line[1])
     if absolute and not is_loopback(absolute[1]):
-        raise HostForbidden(f"the target's host must be 127.0.0.1, localhost or [::1]: {shown(absolute[1])} came")
+        raise HostForbidden(f"the target's host must be 127.0.0.1, localhost or [::1], not {shown(absolute[1])}")
 
 
 def transfer_encoding(head: MessageHead, limits: Limits) -> None:
     if head.values(b"transfer-encoding"):
-        raise RequestError("Transfer-Encoding on a request is not read: send Content-Length")
+        raise RequestError("Transfer-Encoding is not supported on a request: send Content-Length")
 
 
 def characters(head: MessageHead, limits: Limits) -> None:
     for number, line in enumerate(head.lines):
         name = f"header line {number}" if number else "the request line"
         if bad := _CONTROL.search(line):
-            raise RequestError(f"{name} holds the control character 0x{bad[0][0]:02X}")
+            raise RequestError(f"{name} contains the control character 0x{bad[0][0]:02X}")
         if number and line[:1] in (b" ", b"\t"):
-            raise RequestError(f"{name} begins with white space: folded header lines are not read")
+            raise RequestError(f"{name} begins with white space: folded header lines are not supported")
         if number and b":" not in line:
             raise RequestError(f"{name} has no colon")
 
@@ -94,44 +94,44 @@ def characters(head: MessageHead, limits: Limits) -> None:
 def content_length(head: MessageHead, limits: Limits) -> None:
     values = head.values(b"content-length")
     if len(values) > 1:
-        raise RequestError(f"send one Content-Length: {len(values)} came")
+        raise RequestError(f"send one Content-Length header, not {len(values)}")
     if values and not (values[0].isdigit() and len(values[0]) <= 19):
-        raise RequestError(f"Content-Length must be a decimal number of at most 19 digits: {shown(values[0])} came")
+        raise RequestError(f"Content-Length must be a decimal number of at most 19 digits, not {shown(values[0])}")
 
 
 def version(head: MessageHead, limits: Limits) -> None:
     if head.request_line[2] not in (b"HTTP/1.1", b"HTTP/1.0"):
-        raise RequestError(f"HTTP/1.1 and HTTP/1.0 are spoken here: {shown(head.request_line[2])} came")
+        raise RequestError(f"the HTTP version must be HTTP/1.1 or HTTP/1.0, not {shown(head.request_line[2])}")
 
 
 def method(head: MessageHead, limits: Limits) -> None:
     if head.request_line[0] not in METHODS:
-        raise MethodNotAllowed(f"the method must be {allowed_methods()}: {shown(head.request_line[0])} came")
+        raise MethodNotAllowed(f"the method must be one of {allowed_methods()}, not {shown(head.request_line[0])}")
 
 
 def target(head: MessageHead, limits: Limits) -> None:
     path, query = split_target(head)
     if not path.startswith("/"):
-        raise RequestError(f"the target must begin with / or http://: {shown(head.request_line[1])} came")
+        raise RequestError(f"the target must begin with / or http://, not {shown(head.request_line[1])}")
     if "#" in path + query:
-        raise RequestError("the target holds a fragment (#), which is never sent")
+        raise RequestError("the target must not contain a fragment (#)")
 
 
 def expectation(head: MessageHead, limits: Limits) -> None:
     for value in head.values(b"expect"):
         if head.request_line[2] != b"HTTP/1.0" and value.lower() != b"100-continue":
-            raise RequestError(f"Expect may only be 100-continue: {shown(value)} came")
+            raise RequestError(f"Expect must be 100-continue, not {shown(value)}")
 
 
 def size(head: MessageHead, limits: Limits) -> None:
     if (length := announced(head)) > limits.body:
-        raise BodyTooLarge(f"a body may have {limits.body} bytes: Content-Length is {length}")
+        raise BodyTooLarge(f"the body is limited to {limits.body} bytes: Content-Length is {length}")
 
 
 def coding(head: MessageHead, limits: Limits) -> None:
     for value in head.values(b"content-encoding"):
         if value.lower() != b"identity":
-            raise WrongMediaType(f"Content-Encoding is not read, send the body as it is: {shown(value)} came")
+            raise WrongMediaType(f"Content-Encoding is not supported: send the body unencoded, not as {shown(value)}")
 
 
 def media_type(head: MessageHead, limits: Limits) -> None:
@@ -140,7 +140,7 @@ def media_type(head: MessageHead, limits: Limits) -> None:
     values = head.values(b"content-type")
     if len(values) != 1 or values[0].partition(b";")[0].strip().lower() != b"application/json":
         came = ", ".join(shown(value) for value in values) or "none"
-        raise WrongMediaType(f"send Content-Type: application/json with a POST: {came} came")
+        raise WrongMediaType(f"a POST must have Content-Type: application/json, not {came}")
 
 
 Rule = Callable[[MessageHead, Limits], None]
@@ -155,13 +155,13 @@ def check(rules: tuple[Rule, ...], head: MessageHead, limits: Limits) -> None:
 
 
 def announced(head: MessageHead) -> int:
-    """The bytes of the body that follows a head whose Content-Length has been checked."""
+    """The length of the body that follows a head whose Content-Length has been checked, in bytes."""
     values = head.values(b"content-length")
     return int(values[0]) if values else 0
 
 
 def split_target(head: MessageHead) -> tuple[str, str]:
-    """(path, query) of the target as sent, nothing decoded; of an absolute target what follows its host."""
+    """(path, query) of the target, not decoded; of an absolute target the part after its host."""
     raw = head.request_line[1]
     if absolute := _ABSOLUTE.match(raw):
         raw = raw[absolute.end() :]
@@ -175,5 +175,5 @@ def allowed_methods() -> str:
 
 
 def error_body(error: BankmlError, path: str, address: str) -> bytes:
-    """A refusal's JSON: Ollama's shape below /api on the gateway address, OpenAI's everywhere else."""
+    """The JSON body of an error: Ollama's form below /api on the gateway address, OpenAI's everywhere else."""
     return json.dumps(shape_of(path, address)(error), ensure_ascii=False).encode()

@@ -1,4 +1,4 @@
-"""The server: two loopback addresses, one event loop, an end within five seconds."""
+"""The HTTP server: two loopback addresses, one event loop, a shutdown within five seconds."""
 
 import asyncio
 import atexit
@@ -27,12 +27,12 @@ SocketName = tuple[str, int]
 LISTENING_HOSTS = {"127.0.0.1": "127.0.0.1", "localhost": "127.0.0.1", "::1": "::1", "[::1]": "::1"}
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _ACCEPT_QUEUE = 128
-_SETTLING = 0.2  # seconds for workers whose answers are complete to write their log lines
+_SETTLING = 0.2  # seconds for workers whose responses are complete to write their log lines
 
 
 @dataclass(frozen=True)
 class Listening:
-    """Where a server listens, with the ports it got where 0 was asked for. `stop` may be called from any thread."""
+    """Where a server listens, with the actual ports where 0 was given. `stop` may be called from any thread."""
 
     gateway: SocketName
     engine: SocketName | None
@@ -50,16 +50,16 @@ def serve(
     refused: Callable[[int], object] = lambda status: None,
     at_once: AtOnce = lambda request: None,
 ) -> int:
-    """Answers requests at `listen` and, as the engine address, at `engine`, until SIGTERM, SIGINT, SIGHUP or `stop`.
+    """Serves requests at `listen` and, as the engine address, at `engine`, until SIGTERM, SIGINT, SIGHUP or `stop`.
 
     Each is (host, port); the host is 127.0.0.1, localhost or ::1, port 0 takes any free one. `ready` is called once
-    both accept. Log lines go to `log`, by default stderr; `refused` is told the status of each request that breaks a
-    rule of the wire and so does not reach the application, and `at_once` is asked, on the event loop, before the
-    application is. Signals are listened to only when this is called from the main thread. Returns 0 within five seconds
-    of the first, at once after a second; if an answer could not be stopped in time, the process's own end will not wait
-    for its thread either (see `_leave_if_busy`).
+    both accept. Log lines go to `log`, by default stderr; `refused` is called with the status of each request that
+    breaks an HTTP rule and so does not reach the application, and `at_once`, on the event loop, before the application.
+    Signals are handled only when this is called from the main thread. Returns 0 within five seconds of the first
+    signal, at once after a second; if a response could not be stopped in time, the process's exit does not wait for its
+    thread either (see `_leave_if_busy`).
 
-    Raises UsageError if an address cannot be listened at.
+    Raises UsageError if an address cannot be bound.
     """
     limits = limits or Limits()
     workers = Workers()
@@ -73,7 +73,7 @@ def serve(
         loop.set_exception_handler(partial(_log_defect, gateway.log))
         loop.run_until_complete(_run(gateway, sockets, ready))
     if abandoned := workers.settle(_SETTLING):
-        gateway.log.say(f"stopped; {abandoned} unfinished answers were abandoned")
+        gateway.log.say(f"stopped; {abandoned} unfinished responses were abandoned")
         if threading.current_thread() is threading.main_thread():
             atexit.register(_leave_if_busy, workers)
     return 0
@@ -86,40 +86,40 @@ async def _run(
     stop = _Stop()
     if threading.current_thread() is threading.main_thread():
         for number in STOP_SIGNALS:
-            loop.add_signal_handler(number, stop.ask)
+            loop.add_signal_handler(number, stop.request)
     servers = [
         await loop.create_server(partial(ClientProtocol, gateway, address), sock=sock, backlog=_ACCEPT_QUEUE)
         for address, sock in sockets.items()
     ]
     if ready is not None:
         names = {address: sock.getsockname()[:2] for address, sock in sockets.items()}
-        ready(Listening(names["gateway"], names.get("engine"), partial(_ask_from_outside, loop, stop)))
-    await stop.asked.wait()
+        ready(Listening(names["gateway"], names.get("engine"), partial(_request_from_outside, loop, stop)))
+    await stop.requested.wait()
     for server in servers:
         server.close()
     gateway.stopping = True
     for client in [*gateway.admitted, *gateway.excess]:
         client.stop()
-    await _first_of(gateway.empty, stop.asked_again, gateway.limits.grace)
+    await _first_of(gateway.empty, stop.requested_again, gateway.limits.grace)
     for client in [*gateway.admitted, *gateway.excess]:
         client.abort()
     await asyncio.sleep(0)  # lets the closed connections wake their workers
 
 
 class _Stop:
-    """Whether the end was asked for, and whether a second time."""
+    """Whether shutdown was requested, and whether a second time."""
 
     def __init__(self) -> None:
-        self.asked = asyncio.Event()
-        self.asked_again = asyncio.Event()
+        self.requested = asyncio.Event()
+        self.requested_again = asyncio.Event()
 
-    def ask(self) -> None:
-        (self.asked_again if self.asked.is_set() else self.asked).set()
+    def request(self) -> None:
+        (self.requested_again if self.requested.is_set() else self.requested).set()
 
 
-def _ask_from_outside(loop: asyncio.AbstractEventLoop, stop: _Stop) -> None:
+def _request_from_outside(loop: asyncio.AbstractEventLoop, stop: _Stop) -> None:
     with contextlib.suppress(RuntimeError):  # it has stopped already
-        loop.call_soon_threadsafe(stop.ask)
+        loop.call_soon_threadsafe(stop.request)
 
 
 async def _first_of(one: asyncio.Event, other: asyncio.Event, seconds: float) -> None:
@@ -130,19 +130,19 @@ async def _first_of(one: asyncio.Event, other: asyncio.Event, seconds: float) ->
 
 
 def require_free(*addresses: SocketName) -> None:
-    """Raises UsageError for the first address that `serve` could not listen at now: before long work, not after it."""
+    """Raises UsageError for the first address that `serve` could not bind now: to be checked before long work."""
     for address in addresses:
         _listen(*address).close()
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """A listening socket. Raises UsageError for a host that is not loopback and for an address that cannot be had."""
+    """A listening socket. Raises UsageError for a host that is not loopback and for an address that cannot be bound."""
     literal = LISTENING_HOSTS.get(host)
     if literal is None:
-        raise UsageError(f"the address to listen at must be 127.0.0.1, localhost or [::1]: {host} was given")
+        raise UsageError(f"the address to listen at must be 127.0.0.1, localhost or [::1], not {host}")
     shown = f"{host}:{port}"
     if not 0 <= port <= 65535:
-        raise UsageError(f"{shown}: a port is a number from 0 to 65535")
+        raise UsageError(f"{shown}: the port must be a number from 0 to 65535")
     family = socket.AF_INET6 if ":" in literal else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -174,8 +174,8 @@ def _log_defect(log: RequestLog, loop: asyncio.AbstractEventLoop, context: dict[
 
 
 def _leave_if_busy(workers: Workers) -> None:
-    """Ends the process here if a worker is still inside native code: the interpreter's end would unwind its thread
-    there, which aborts the process. Exit handlers registered before `serve` are not run then."""
+    """Ends the process here if a worker is still inside native code: unwinding its thread there would abort the
+    process. Exit handlers registered before `serve` are not run then."""
     if workers.busy:
         sys.stdout.flush()
         sys.stderr.flush()

@@ -43,9 +43,9 @@ class TrackedReply:
     def whole(self, status: int, body: bytes, content_type: str = JSON, headers: Headers = ()) -> None:
         self.reply.whole(status, body, content_type, headers)
 
-    def start(self, status: int, content_type: str, ping_interval: float | None = None) -> None:
+    def start(self, status: int, content_type: str, ping_interval: float | None = None, headers: Headers = ()) -> None:
         self.started, self.content_type = True, content_type
-        self.reply.start(status, content_type, ping_interval)
+        self.reply.start(status, content_type, ping_interval, headers)
 
     def write(self, data: bytes) -> bool:
         return self.reply.write(data)
@@ -76,13 +76,12 @@ def respond(
     except Exception as error:
         # A defect. The message may quote a user's text, so only the type and the place are logged.
         log.error("%s\n%s", type(error).__name__, "".join(traceback.format_tb(error.__traceback__)))
-        return send_error(BankmlError("the server failed at this request; its log says where"), request, reply)
+        return send_error(BankmlError("internal error; the server's log has the traceback"), request, reply)
 
 
 def _send_unavailable(request: Request, reply: Reply) -> None:
-    """A 503 for a request that was cancelled before its response began: a client that left reads nothing, one of a
-    stopping server reads why."""
-    error = Busy("the server is stopping, or the client hung up; this request was not answered")
+    """A 503 for a request that was cancelled before its response began: read only where the server is stopping."""
+    error = Busy("the server is stopping, or the client disconnected: this request was not processed")
     reply.whole(error.status, json_bytes(shape_of(request.path, request.address)(error)))
 
 
@@ -92,7 +91,7 @@ def send_error(error: BankmlError, request: Request, reply: TrackedReply) -> Req
     if reply.started:
         reply.write(ndjson_line(body) if reply.content_type == NDJSON else sse_event(body))
         reply.finish()
-        return RequestOutcome(200, note=f"broken off: {error.kind}")
+        return RequestOutcome(200, note=f"interrupted: {error.kind}")
     headers: Headers = ()
     if isinstance(error, MethodNotAllowed):
         headers = (("Allow", ", ".join(error.allowed)),)

@@ -1,29 +1,28 @@
-"""One client's connection as a state machine: bytes and times in, actions out. No sockets, no clock, no threads.
+"""One client's connection as a sans-IO state machine: bytes and times in, actions out. No sockets, clock or threads.
 
     state     what is awaited                     deadline             when it passes  the client ends its side
     IDLE      the first byte of a head            head, idle later     close           close
     HEAD      the rest of a head                  head                 408             400
     BODY      the announced bytes of a body       body_pause, renewed  408             400
                                                   within body_time
-    ANSWER    the application's answer            -                    -               the answer still goes out
-    ANSWERED  leave to look at the next request   -                    -               what was pipelined is answered
+    ANSWER    the application's response          -                    -               the response is still sent
+    ANSWERED  `advance`, the next request         -                    -               pipelined requests are served
     LINGER    the client's end; bytes discarded   linger               abort           close
     CLOSED    -                                   -                    -               -
 
     IDLE -> HEAD -> BODY -> ANSWER -> ANSWERED -> IDLE (kept alive)
     IDLE, HEAD, BODY -> LINGER (refused), ANSWER -> LINGER (last answer), LINGER -> CLOSED
 
-Every connection that is ended from here ends through LINGER: our side is closed first and what the client still
-sends is read and discarded, because closing a socket with unread bytes makes TCP answer with a reset, which takes
-the answer from the client before it is read. A refusal is sent at once, before the body that is discarded. One
-request is looked at at a time; what a client pipelines is kept unread.
+Every connection that the server closes passes through LINGER: our side is closed first and what the client still sends
+is read and discarded, because closing a socket with unread bytes makes TCP send a reset, which discards the response
+before the client has read it. An error response is sent at once, before the body that is discarded. One request is
+processed at a time; pipelined bytes are buffered unparsed.
 
-A client that polls sends the same bytes again and again. A head that came alone, passed every rule and left the
-connection open is remembered, with a few others: the same bytes are the same request, and neither the rules nor h11
-are asked again.
+A polling client sends the same bytes again and again. A head that came alone, passed every rule and left the connection
+open is cached, with a few others: the same bytes are the same request, and neither the rules nor h11 run again.
 
-A client beyond the connections we have room for is an ordinary connection that is refused (503) as soon as a whole
-head has come, or after `drain` seconds.
+A client beyond the connection limit is an ordinary connection that gets a 503 as soon as its head is complete, or after
+`drain` seconds.
 """
 
 from dataclasses import dataclass, replace
@@ -55,21 +54,21 @@ class ConnectionState(Enum):
 
 @dataclass(frozen=True)
 class Send:
-    """These bytes go to the client."""
+    """Send these bytes to the client."""
 
     data: bytes
 
 
 @dataclass(frozen=True)
 class DispatchRequest:
-    """A whole request has come and is to be answered through `begin`, `body` and `end`."""
+    """A complete request: respond through `begin`, `body` and `end`."""
 
     request: Request
 
 
 @dataclass(frozen=True)
 class RequestRejected:
-    """A refusal was sent (by the Send before); for the log. `method` and `path` are empty where none could be read."""
+    """An error response was sent (by the Send before); for the log. `method` and `path` may be empty if unreadable."""
 
     error: RequestError
     method: str
@@ -80,11 +79,11 @@ class RequestRejected:
 
 class CloseAction(Enum):
     HALF_CLOSE = auto()
-    """End our side of the connection after what was sent."""
+    """Close our sending side after what was sent."""
     CLOSE = auto()
     """Close the connection after what was sent."""
     ABORT = auto()
-    """Close the connection now, whatever is unsent."""
+    """Reset the connection now, discarding what is unsent."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +102,7 @@ _DEADLINES = {  # which of the limits is each state's deadline
     ConnectionState.LINGER: "linger",
 }
 _READING = (ConnectionState.IDLE, ConnectionState.HEAD, ConnectionState.BODY)
-_MAX_CACHED_HEAD = 2048  # bytes of a head that is remembered; browsers' have a thousand
+_MAX_CACHED_HEAD = 2048  # bytes of a head that is cached; browsers' have about a thousand
 _CACHED_HEADS = 4  # heads of one connection
 _STOPPING = "the server is stopping"
 
@@ -111,8 +110,8 @@ _STOPPING = "the server is stopping"
 class Connection:
     """The server's side of one connection, accepted at `now` (time.monotonic, as every time here).
 
-    `busy` is the refusal that a client beyond our room gets. After each call `deadline` says when to call `expired`,
-    None for never. `idle_since` is when it last became IDLE.
+    `busy` is the error for a client beyond the connection limit. After each call `deadline` is when to call `expired`,
+    None for never. `idle_since` is when the connection last became IDLE.
     """
 
     def __init__(self, address: Address, limits: Limits, now: float, busy: Busy | None = None) -> None:
@@ -129,16 +128,16 @@ class Connection:
         self._kept_since = now
         self._arrived = now
         self._body_due = now
-        self._cycle: Cycle  # that of the request that is being answered
-        self._familiar: dict[bytes, CachedRequest] = {}
+        self._cycle: Cycle  # of the current request
+        self._cached: dict[bytes, CachedRequest] = {}
         self._begin_message()
 
     def _begin_message(self) -> None:
-        self._meter = HeadReader(self._limits)
+        self._head_reader = HeadReader(self._limits)
         self._head = MessageHead(())
         self._parsed: ParsedCycle | None = None
         self._body = bytearray()
-        self._memorable: dict[bytes, CachedRequest] = {}
+        self._cacheable: dict[bytes, CachedRequest] = {}
 
     # ---- what the client does
 
@@ -148,8 +147,8 @@ class Connection:
         if self.state not in _READING:
             self._keep(data, now)
             return []
-        if self.state is ConnectionState.IDLE and not self._busy and (familiar := self._familiar.get(data)):
-            return [self._recognize(familiar, now)]
+        if self.state is ConnectionState.IDLE and not self._busy and (cached := self._cached.get(data)):
+            return [self._dispatch_cached(cached, now)]
         try:
             return self._read(data, now, now)
         except RequestError as error:
@@ -157,16 +156,16 @@ class Connection:
 
     @property
     def full(self) -> bool:
-        """Whether as much has been pipelined as is kept: read no more until the next `advance`."""
+        """Whether the buffer for pipelined bytes is full: read no more until the next `advance`."""
         return len(self._kept) >= self._limits.ahead
 
     @property
     def pipelined(self) -> bool:
-        """Whether bytes of the next request have come."""
+        """Whether bytes of the next request have been received."""
         return bool(self._kept)
 
     def ended(self, now: float) -> list[Action]:
-        """The client sends no more; whether it still reads is not known from that."""
+        """The client has closed its sending side; it may still read."""
         self.client_ended = True
         if self.state in (ConnectionState.IDLE, ConnectionState.LINGER):
             return self._close()
@@ -174,13 +173,13 @@ class Connection:
             return self._refuse(RequestError("the connection ended within the request's head"), now)
         if self.state is ConnectionState.BODY:
             came, announced = len(self._body), rules.announced(self._head)
-            return self._refuse(RequestError(f"the body ended after {came} of the {announced} bytes announced"), now)
+            return self._refuse(RequestError(f"the body ended after {came} of {announced} bytes"), now)
         return []
 
     # ---- what time does
 
     def expired(self, now: float, unsent: bool) -> list[Action]:
-        """The deadline has passed. `unsent`: bytes still wait to be sent, so it is not yet the client that lingers."""
+        """The deadline has passed. `unsent`: bytes are still being sent, so the client is not late yet."""
         if self.state is ConnectionState.LINGER:
             if unsent:
                 self._enter(ConnectionState.LINGER, now)
@@ -194,17 +193,17 @@ class Connection:
         if self.state is ConnectionState.HEAD:
             return self._refuse(RequestTimeout(f"the request's head took longer than {self._limits.head:g} s"), now)
         if self.state is ConnectionState.BODY:
-            what = f"no byte of the body came for {self._limits.body_pause:g} s"
+            what = f"no byte of the body was received for {self._limits.body_pause:g} s"
             if now >= self._body_due:
                 what = f"the body took longer than {self._limits.body_time:g} s"
             return self._refuse(RequestTimeout(what), now)
         return []
 
     def stop(self, now: float, unread: bool = False) -> list[Action]:
-        """The server stops: an idle client is left, a request that still comes refused, an answer becomes the last.
+        """The server stops: an idle connection is closed, an incomplete request refused, a response is the last.
 
-        `unread`: bytes have come that `received` has not been given yet. Closing now would reset the connection, and
-        take from the client what it has not read of its last answer.
+        `unread`: bytes were received that `received` has not been given yet. Closing now would reset the connection,
+        and the client would lose what it has not read of its last response.
         """
         self._stopping = True
         if self.state is ConnectionState.IDLE and unread:
@@ -223,27 +222,27 @@ class Connection:
     # ---- what the application does
 
     def begin(self, status: int, content_type: str, headers: Headers, length: int | None) -> bytes:
-        """The answer's head. `length` is the body's bytes, None where it is streamed."""
+        """The response's head. `length` is the body's bytes, None where it is streamed."""
         closing = self._stopping or (self.client_ended and not self._kept)
         return self._cycle.begin(status, content_type, headers, length, closing)
 
     def body(self, data: bytes) -> bytes:
-        """A part of the answer's body, framed. A HEAD gets none."""
+        """A part of the response's body, framed. A HEAD gets none."""
         return b"" if self._head.request_line[0] == b"HEAD" or not data else self._cycle.body(data)
 
     def end(self, now: float) -> list[Action]:
-        """The answer is complete."""
+        """The response is complete."""
         sent = self._cycle.end()
         actions: list[Action] = [Send(sent)] if sent else []
         if self._cycle.closes:
             self._enter(ConnectionState.LINGER, now)
             return [*actions, *self._half_close()]
-        self._remember()
+        self._cache_head()
         self._enter(ConnectionState.ANSWERED, now)
         return actions
 
     def advance(self, now: float) -> list[Action]:
-        """After `end`: looks at the next request, of which bytes may have come already."""
+        """After `end`: processes the next request, of which bytes may be buffered already."""
         if self.state is not ConnectionState.ANSWERED:
             return []
         self._first = False
@@ -264,15 +263,15 @@ class Connection:
 
     # ---- reading
 
-    def _remember(self) -> None:
-        self._familiar |= self._memorable
-        if len(self._familiar) > _CACHED_HEADS:
-            del self._familiar[next(iter(self._familiar))]
+    def _cache_head(self) -> None:
+        self._cached |= self._cacheable
+        if len(self._cached) > _CACHED_HEADS:
+            del self._cached[next(iter(self._cached))]
 
-    def _recognize(self, familiar: CachedRequest, now: float) -> DispatchRequest:
-        self._head, self._cycle, self._arrived = familiar.head, CachedCycle(familiar.head), now
+    def _dispatch_cached(self, cached: CachedRequest, now: float) -> DispatchRequest:
+        self._head, self._cycle, self._arrived = cached.head, CachedCycle(cached.head), now
         self._enter(ConnectionState.ANSWER, now)
-        return DispatchRequest(replace(familiar.request, arrived=now))
+        return DispatchRequest(replace(cached.request, arrived=now))
 
     def _read(self, data: bytes, now: float, arrived: float) -> list[Action]:
         if self._parsed is not None:
@@ -281,10 +280,10 @@ class Connection:
         if self.state is ConnectionState.IDLE:
             self._arrived = arrived
             self._enter(ConnectionState.HEAD, now)
-        rest = self._meter.take(data)
+        rest = self._head_reader.take(data)
         if rest is None:
             return []
-        self._head = self._meter.head
+        self._head = self._head_reader.head
         if self._busy:
             raise self._busy
         rules.check(rules.BEFORE_PARSING, self._head, self._limits)
@@ -293,13 +292,13 @@ class Connection:
         self._parsed, self._body_due = parsed, now + self._limits.body_time
         actions = self._read_body(parsed, rest, now)
         if alone and not rest and actions and isinstance(answer := actions[0], DispatchRequest):
-            self._memorable = {data: CachedRequest(self._head, answer.request)}
+            self._cacheable = {data: CachedRequest(self._head, answer.request)}
         return actions or ([Send(go_on)] if (go_on := parsed.go_on()) else [])
 
     def _read_body(self, parsed: ParsedCycle, data: bytes, now: float) -> list[Action]:
         self._enter(ConnectionState.BODY, now)
         missing = rules.announced(self._head) - len(self._body)
-        self._body += parsed.receive(data[:missing])  # never more, so that every head passes the meter
+        self._body += parsed.receive(data[:missing])  # never more, so that every head passes the reader with the limits
         if not parsed.complete:
             return []
         self._cycle = parsed
@@ -336,8 +335,8 @@ class Connection:
         return [Send(data), logged, *self._half_close()]
 
     def _host_first(self, error: RequestError) -> RequestError:
-        """The lines read so far may name a foreign host: then that is what is wrong, whatever else is."""
-        self._head = self._meter.head
+        """If the lines read so far name a foreign host, that is the error reported, whatever else is wrong."""
+        self._head = self._head_reader.head
         if error is self._busy:
             return error
         try:
@@ -358,7 +357,7 @@ class Connection:
         if state is ConnectionState.IDLE:
             self.idle_since = now
         if state is ConnectionState.LINGER:
-            self._kept.clear()  # it will not be looked at, and while it is full nothing is read
+            self._kept.clear()  # it will not be parsed, and while it is full nothing is read
         if state is ConnectionState.HEAD and self._first:
             return  # the deadline of a first head runs from the connection's acceptance
         if self._busy and state in _READING:

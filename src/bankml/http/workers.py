@@ -1,4 +1,4 @@
-"""The threads that answer: one a request, kept for the next one, none that could hold the process's exit."""
+"""The worker threads: one per concurrent request, reused, and none that delays the process's exit."""
 
 import threading
 import time
@@ -16,7 +16,7 @@ Job = Callable[[], None]
 
 
 class Workers:
-    """Daemon threads. `run` is called from one thread; there are as many threads as there were jobs at once."""
+    """Daemon threads. `run` is called from one thread; there are as many threads as there were concurrent jobs."""
 
     def __init__(self) -> None:
         self._idle: list[SimpleQueue[Job]] = []
@@ -34,11 +34,11 @@ class Workers:
 
     @property
     def busy(self) -> int:
-        """How many threads are at work."""
+        """The number of threads that are running a job."""
         return self._started - len(self._idle)
 
     def settle(self, seconds: float) -> int:
-        """Waits at most `seconds` for all to be idle; how many are not."""
+        """Waits at most `seconds` for all to be idle; returns how many are not."""
         until = time.monotonic() + seconds
         while self.busy and time.monotonic() < until:
             time.sleep(0.005)
@@ -52,14 +52,14 @@ class Workers:
 
 
 def answer(application: Application, request: Request, reply: WireReply, log: RequestLog) -> None:
-    """One request's work in its thread: the application's answer, or what a defect makes of it, and the log's line."""
+    """Handles one request in its thread: the application's response, or that to an internal error, and the log line."""
     try:
         line = application.answer(request, reply)
         if reply.overflowed:
             line = replace(line, note=f"disconnected: the client left {reply.unsent} bytes unread")
         elif reply.progress is not ReplyState.COMPLETE and not reply.gone:
             line = _failed(request, reply, "no complete response was given")
-    except BaseException as error:  # a defect: its type is logged, its message may quote what a person wrote
+    except BaseException as error:  # a defect: only its type is logged, since its message may quote a user's text
         line = _failed(request, reply, type(error).__name__)
     finally:
         reply.returned()
@@ -70,9 +70,9 @@ def answer(application: Application, request: Request, reply: WireReply, log: Re
 
 
 def _failed(request: Request, reply: WireReply, what: str) -> RequestOutcome:
-    """A 500 if nothing has been sent. A streamed answer stays unfinished, and the connection is aborted for that."""
+    """A 500 if nothing has been sent. A streamed response stays unfinished, so the connection is aborted."""
     if reply.progress is not ReplyState.NOTHING:
         return RequestOutcome(500, note=f"aborted: {what}")
-    error = BankmlError("the server failed at this request; its log says more")
+    error = BankmlError("internal error; the server's log says more")
     reply.whole(error.status, error_body(error, request.path, request.address))
     return RequestOutcome(error.status, note=f"failed: {what}")

@@ -57,8 +57,8 @@ def delete(registry: Registry, name: str) -> None:
     Raises NotFound, FileProblem, Refused if a directory or special file has the manifest's name, and RequestError for
     a pinned file: files of weights are not deleted.
     """
-    asked = checked_name(name)
-    if registry.is_pin(asked):
+    requested = checked_name(name)
+    if registry.is_pin(requested):
         raise RequestError(
             f"{quoted(name)} is a pinned file, and bankML deletes no weights: remove its record from FORK.json instead"
         )

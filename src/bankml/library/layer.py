@@ -70,9 +70,9 @@ def context_of(name: str, layer: ModelLayer | None, n_ctx: int) -> int:
 
     Raises RequestError if the layer requires more than the server has; called before anything is loaded.
     """
-    asked = layer.num_ctx if layer is not None else None
-    if asked is None:
+    required = layer.num_ctx if layer is not None else None
+    if required is None:
         return n_ctx
-    if asked > n_ctx:
-        raise RequestError(f"{name} requires num_ctx {asked}, but this server's context is {n_ctx} (--ctx)")
-    return asked
+    if required > n_ctx:
+        raise RequestError(f"{name} requires num_ctx {required}, but this server's context is {n_ctx} (--ctx)")
+    return required

@@ -22,6 +22,7 @@ from bankml.library.supported import require_supported, template_source
 from bankml.model.model import Model
 from bankml.receipt.receipt import Provenance
 from bankml.sampling.parameters import model_defaults
+from bankml.text.special_content import ContentSpecial
 from bankml.text.template import ChatTemplate
 from bankml.text.tokenizer import Tokenizer
 
@@ -34,6 +35,7 @@ def load(
     environment: Mapping[str, str] = os.environ,
     tokenizer: Tokenizer | None = None,
     reasoning: bool = False,
+    content_special: ContentSpecial = "parse",
 ) -> Resident:
     """Loads a model; the weights are opened last, when nothing else can be refused any more.
 
@@ -43,7 +45,9 @@ def load(
     exists already. Raises Refused, naming the file and the key or tensor, for an unsupported model.
     """
     with named(verified.name):
-        return _load(verified, n_ctx, threads, source or PinnedFile.of(verified), environment, tokenizer, reasoning)
+        resident = _load(verified, n_ctx, threads, source or PinnedFile.of(verified), environment, tokenizer, reasoning)
+    resident.content_special = content_special
+    return resident
 
 
 def _load(
@@ -82,6 +86,7 @@ def open_library(
     default_keep: float | None = FOR_GOOD,
     tokenizer: Tokenizer | None = None,
     reasoning: bool = False,
+    content_special: ContentSpecial = "parse",
 ) -> Library:
     """The library whose startup model is the verified file, loaded now; every model has a context of `n_ctx` tokens.
 
@@ -89,9 +94,10 @@ def open_library(
     are `load`'s.
     Raises what `load` raises.
     """
-    resident = load(verified, n_ctx, threads, environment=environment, tokenizer=tokenizer, reasoning=reasoning)
+    resident = load(verified, n_ctx, threads, None, environment, tokenizer, reasoning, content_special)
     names = known or Registry(None, resident.source)
-    return Library(names, VerifyingOpener(n_ctx, threads, environment, reasoning=reasoning), resident, default_keep)
+    opener = VerifyingOpener(n_ctx, threads, environment, reasoning=reasoning, content_special=content_special)
+    return Library(names, opener, resident, default_keep)
 
 
 @dataclass(frozen=True)
@@ -103,12 +109,13 @@ class VerifyingOpener:
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
     known: FactsCache = field(default_factory=FactsCache)
     reasoning: bool = False
+    content_special: ContentSpecial = "parse"
 
     def facts(self, source: PinnedFile) -> FileFacts:
         """What is known of `source`, cached until its file changes."""
         return self.known.facts(source)
 
-    def judge(self, source: PinnedFile) -> None:
+    def check(self, source: PinnedFile) -> None:
         """Raises Refused or Truncated if the header is unsupported, the file is missing, or it is known not to match
         its pin."""
         with _located_file(source) as path, named(source.file):
@@ -127,7 +134,9 @@ class VerifyingOpener:
                 raise
             if verified.sha256 != source.sha256:
                 raise Refused(f"{source.file} is pinned to {verified.sha256} now, not to {source.sha256}: refused")
-            return load(verified, self.n_ctx, self.threads, source, self.environment, reasoning=self.reasoning)
+            return load(
+                verified, self.n_ctx, self.threads, source, self.environment, None, self.reasoning, self.content_special
+            )
 
 
 @contextmanager

@@ -165,8 +165,8 @@ def _manifest(document: Mapping[str, Any], file: str, path: str) -> Manifest:
     found = digest_of(document["layer"])
     if found != digest:
         raise _Malformed(f"its layer has the digest {found}, not the recorded {quoted(digest)[1:-1]}: edited by hand")
-    whole = digest_of({key: value for key, value in document.items() if key != "manifest_sha256"})
-    if whole != document["manifest_sha256"]:
+    manifest_sha256 = digest_of({key: value for key, value in document.items() if key != "manifest_sha256"})
+    if manifest_sha256 != document["manifest_sha256"]:
         raise _Malformed("its manifest_sha256 does not match its content: edited by hand")
     layer = _layer(document["layer"])
     base = _base(document["base"])

@@ -12,7 +12,7 @@ characters, which Ollama drops. An error message has the line of the instruction
 
 import codecs
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -72,26 +72,11 @@ def read_modelfile(raw: bytes) -> Modelfile:
     return Modelfile(**values)
 
 
-def from_fields(body: Mapping[str, Any]) -> Modelfile:
-    """The same from the fields of a /api/create request: `from`, `system`, `template`, `parameters`, `messages`,
-    `license` (a string or a list of them), `requires`; null is the same as missing. Other fields are the caller's.
-    A text that no Modelfile can contain is refused, so that every model can be written as one. Raises RequestError,
-    naming the field."""
-    parameters_, stop = _json_parameters(body.get("parameters"))
-    license_ = body.get("license")
-    made = Modelfile(
-        source=_json_text(body, "from") or "",
-        system=_json_text(body, "system"),
-        parameters=parameters_,
-        stop=stop,
-        messages=tuple(_json_message(one, i) for i, one in enumerate(_json_list(body, "messages"))),
-        license=(license_,) if isinstance(license_, str) else tuple(_json_license(_json_list(body, "license"))),
-        template=_json_text(body, "template"),
-        requires=None if _json_text(body, "requires") is None else _version(body["requires"]),
-    )
-    for name, text in _texts(made):
+def check_spelling(modelfile: Modelfile) -> None:
+    """Raises RequestError, naming the field, for a text that no Modelfile can contain: every model can be written as
+    one."""
+    for name, text in _texts(modelfile):
         _check_spelling(name, text)
-    return made
 
 
 def can_be_spelled(text: str) -> bool:
@@ -209,22 +194,22 @@ def _take(fields: dict[str, Any], name: str, value: str) -> None:
         if part not in parameters.IGNORED:
             fields["parameters"][part] = parameters.from_text(part, value)
     elif word == "MESSAGE":
-        fields["messages"].append(_message(part, value))
+        fields["messages"].append(checked_message(part, value))
     elif word == "LICENSE":
         fields["license"].append(value)
     elif word == "REQUIRES":
-        fields["requires"] = _version(value)
+        fields["requires"] = checked_version(value)
     else:
         fields[word.lower()] = value
 
 
-def _message(role: str, content: str) -> dict[str, str]:
+def checked_message(role: str, content: str) -> dict[str, str]:
     if role not in ROLES:
         raise RequestError(f"the role of a MESSAGE must be system, user or assistant, not {quoted(role)}")
     return {"role": role, "content": content}
 
 
-def _version(text: str) -> str:
+def checked_version(text: str) -> str:
     if not _VERSION.fullmatch(text):
         raise RequestError(f"REQUIRES must be a version such as 0.14.0, not {quoted(text)}")
     return text.removeprefix("v")
@@ -260,55 +245,3 @@ def _spelled(value: str) -> str | None:
         except RequestError:
             continue
     return None
-
-
-# The fields of a request
-
-
-def _json_text(body: Mapping[str, Any], name: str) -> str | None:
-    value = body.get(name)
-    if value is not None and not isinstance(value, str):
-        raise RequestError(f"{name} must be a string")
-    return value
-
-
-def _json_list(body: Mapping[str, Any], name: str) -> Sequence[Any]:
-    value = body.get(name)
-    if value is None:
-        return ()
-    if not isinstance(value, list):
-        raise RequestError(f"{name} must be a list")
-    return value
-
-
-def _json_license(values: Sequence[Any]) -> Iterator[str]:
-    for value in values:
-        if not isinstance(value, str):
-            raise RequestError("license must be a string or a list of strings")
-        yield value
-
-
-def _json_message(value: Any, index: int) -> dict[str, str]:
-    if not isinstance(value, dict) or not isinstance(value.get("content"), str):
-        raise RequestError(f"messages[{index}] must be an object with a role and a content")
-    odd = next((key for key, one in value.items() if key not in ("role", "content") and one), None)
-    if odd is not None:
-        raise RequestError(f"messages[{index}] has {quoted(odd)}: expected only role and content")
-    return _message(str(value.get("role")), value["content"])
-
-
-def _json_parameters(value: Any) -> tuple[dict[str, int | float], tuple[str, ...]]:
-    if value is None:
-        return {}, ()
-    if not isinstance(value, dict):
-        raise RequestError("parameters must be an object")
-    stop = value.get("stop")
-    texts = [stop] if isinstance(stop, str) else stop if stop is not None else []
-    if not isinstance(texts, list):
-        raise RequestError("the parameter stop must be a string or a list of strings")
-    for name in value:
-        if name not in (*parameters.PARAMETERS, *parameters.IGNORED, "stop"):
-            raise parameters.unknown(name)
-    kept = {name: one for name, one in value.items() if name in parameters.PARAMETERS and one is not None}
-    given = {name: parameters.checked(name, one) for name, one in kept.items()}
-    return given, parameters.checked_stops(texts)

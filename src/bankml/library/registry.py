@@ -31,8 +31,17 @@ class Registry:
     folder. A model file is looked up beside the startup model, then in `folder`, then in `also`. Thread-safe.
     """
 
-    def __init__(self, folder: str | None, startup: PinnedFile | None = None, also: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        folder: str | None,
+        startup: PinnedFile | None = None,
+        also: Sequence[str] = (),
+        *,
+        any_model: bool = False,
+    ) -> None:
+        """`any_model`: an unknown name means the startup model, as in llama-server."""
         self.folder = folder
+        self._any_model = any_model
         self._startup = startup
         beside = [os.path.dirname(startup.path)] if startup is not None and startup.path else []
         self._places = [*beside, *([folder] if folder is not None else []), *also]
@@ -79,19 +88,21 @@ class Registry:
             if self._startup is None:
                 raise NotFound("no model is named, and there is no startup model")
             return self._startup_reference(self._startup, pins)
-        asked = checked_name(name)
-        file = self._names(pins).get(asked)
+        requested = checked_name(name)
+        file = self._names(pins).get(requested)
         if file is not None and file in pins:
             source = self._located(pins[file])
             return Reference(source.name, source)
         if file is not None and self._startup is not None:
             return self._startup_reference(self._startup, pins)
-        bare = asked.removesuffix(LATEST)
+        bare = requested.removesuffix(LATEST)
         if self.folder is not None and DERIVED_NAME.fullmatch(bare):
             path = manifest_path(self.folder, bare)
             if os.path.lexists(path):
                 derived = self._derived_at(path, pins)
                 return Reference(derived.name, derived.base, derived.layer, derived)
+        if self._any_model and self._startup is not None:
+            return self._startup_reference(self._startup, pins)
         raise NotFound(f"unknown model {quoted(name)}; {self._available(pins, problems)}")
 
     def _startup_reference(self, startup: PinnedFile, pins: Mapping[str, PinRecord]) -> Reference:

@@ -24,7 +24,7 @@ from bankml.model.limits import context_cells
 FOR_GOOD = None
 """No time limit: the model stays loaded until another is requested."""
 
-REAPING_S = 0.5
+LEASE_CHECK_S = 0.5
 """Interval in seconds at which a loaded model's lease is checked."""
 
 
@@ -54,7 +54,7 @@ class ModelOpener(Protocol):
     def facts(self, source: PinnedFile) -> FileFacts:
         """What the header of `source`'s file says, and why the model is unsupported."""
 
-    def judge(self, source: PinnedFile) -> None:
+    def check(self, source: PinnedFile) -> None:
         """Raises Refused, Truncated for what is known before the loaded model has to be dropped."""
 
     def open(self, source: PinnedFile) -> Resident:
@@ -176,7 +176,7 @@ class Library:
 
     def _opened(self, reference: Reference) -> Resident:
         try:
-            self._opener.judge(reference.source)
+            self._opener.check(reference.source)
             self.drop()
             return self._opener.open(reference.source)
         except (Refused, Truncated) as error:
@@ -228,7 +228,7 @@ class Library:
 
         def reap() -> None:
             while True:
-                time.sleep(REAPING_S)
+                time.sleep(LEASE_CHECK_S)
                 self.expire()
 
         threading.Thread(target=reap, name="bankml-reaper", daemon=True).start()

@@ -14,7 +14,7 @@ from bankml.answers.request import FormatRequest
 from bankml.engine.completion import Engine
 from bankml.engine.parts import TextPieces, TokenPieces, TokenSampler
 from bankml.errors import RequestError
-from bankml.grammar.constraint import Constraint
+from bankml.grammar.constraint import NO_CONSTRAINT, Constraint, ConstraintSpec
 from bankml.grammar.lazy import LazyMatcher, triggers_of
 from bankml.grammar.matcher import Grammar, Matcher, VocabularyTree, vocabulary_tree
 from bankml.grammar.sampler import GrammarSampler, TokenMatcher
@@ -28,6 +28,7 @@ from bankml.sampling.parameters import SamplingParams
 from bankml.sampling.vocabulary import SamplerVocabulary
 from bankml.text.messages import Conversation
 from bankml.text.pieces import TextStream, whole_size
+from bankml.text.special_content import ContentSpecial, Segment, marked, refuse_special, segments, unmarked
 from bankml.text.template import ChatTemplate
 
 if TYPE_CHECKING:
@@ -46,6 +47,10 @@ class Tokens(TokenPieces, Protocol):
 
     @property
     def eos_text(self) -> str: ...
+
+    @property
+    def control_texts(self) -> Sequence[str]:
+        """The texts that are tokenized as control tokens with `parse_special`."""
 
     @property
     def end_of_generation(self) -> frozenset[int]:
@@ -94,6 +99,7 @@ class Resident:
         template: ChatTemplate,
         defaults: SamplingParams,
         reasoning: bool = False,
+        content_special: ContentSpecial = "parse",
     ) -> None:
         self.source = source
         self.verified = verified
@@ -103,15 +109,31 @@ class Resident:
         self.template = template
         self.defaults = defaults
         self.reasoning = reasoning
+        self.content_special = content_special
 
     # ---- a request's parts, for this model
 
-    def answer_format(self, conversation: Conversation, schema: object = None) -> AnswerFormat:
-        """The prompt of a conversation, and how its answer is parsed and constrained; `schema`: its content is to be a
-        value of that. Raises RequestError where the template rejects the conversation, and for schemas."""
+    def answer_format(self, conversation: Conversation, spec: ConstraintSpec = NO_CONSTRAINT) -> AnswerFormat:
+        """The prompt of a conversation, and how its answer is parsed and constrained. Raises RequestError where the
+        template rejects the conversation, for schemas, and for texts of control tokens where they are refused."""
         if conversation.enable_thinking is None:
             conversation = replace(conversation, enable_thinking=self.reasoning and self.thinks)
-        return describe(FormatRequest(self.template, conversation, schema))
+        if self.content_special == "refuse":
+            refuse_special(conversation.messages, self.tokens.control_texts)
+        if self.content_special != "escape":
+            return self._described(conversation, spec)
+        messages, marks = marked(conversation.messages, self.tokens.control_texts)
+        form = self._described(replace(conversation, messages=messages), spec)
+        plain, opening = unmarked(form.prompt, marks), unmarked(form.opening, marks)
+        return replace(form, prompt=plain, opening=opening, segments=tuple(segments(form.prompt, marks)))
+
+    def _described(self, conversation: Conversation, spec: ConstraintSpec) -> AnswerFormat:
+        return describe(FormatRequest(self.template, conversation, spec.schema, spec.strict))
+
+    def tokenize(self, form: AnswerFormat) -> list[int]:
+        """The tokens of a prompt."""
+        parts = form.segments or (Segment(form.prompt),)
+        return [token for part in parts for token in self.tokens.encode(part.text, parse_special=not part.plain)]
 
     @cached_property
     def thinks(self) -> bool:

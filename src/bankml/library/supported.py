@@ -2,7 +2,7 @@
 
 from bankml.gguf.header import Header
 from bankml.model.config import read_config, unsupported
-from bankml.text.vocabulary import played_pretokenizer
+from bankml.text.vocabulary import supported_pretokenizer
 
 TEMPLATE_KEY = "tokenizer.chat_template"
 
@@ -13,7 +13,7 @@ def require_supported(header: Header) -> None:
     Only vocabulary problems are found later, when loading: reading a vocabulary twice would take too long.
     """
     read_config(header)
-    played_pretokenizer(header.metadata)
+    supported_pretokenizer(header.metadata)
     template_source(header)
 
 

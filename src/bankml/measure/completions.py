@@ -1,4 +1,4 @@
-"""What is known of each completion: the last 256 of them, and the sum of all."""
+"""Records of the last 256 completions, and totals of all."""
 
 import json
 import threading
@@ -13,13 +13,13 @@ Number = TypeVar("Number", int, float)
 
 @dataclass(frozen=True)
 class Record:
-    """One completion. What was not measured is None.
+    """One completion. Values that were not measured are None.
 
     `time` is when it ended, in seconds since the epoch. `prompt_ms` goes from the start of computing to the first
     token, `eval_ms` from there to the last, `ttft_ms` from the request's first byte to the first token, waiting in line
-    included. `grammar_ms` and `resampled` (tokens that were drawn again) are those of a completion that was held to a
-    grammar. `energy_j` is what the processor's packages used meanwhile, whoever used it. By the two hashes an answer's
-    receipt is found again; an answer that was broken off has none.
+    included. `grammar_ms` and `resampled` (tokens that were sampled again) are those of a completion with a
+    grammar. `energy_j` is the energy of the processor's packages meanwhile, by all processes. The two
+    hashes are those of the response's receipt; an interrupted one has none.
     """
 
     time: float
@@ -39,7 +39,7 @@ class Record:
 
     @property
     def prompt_per_second(self) -> float | None:
-        """Prompt tokens computed, those in the cache left out."""
+        """Prompt tokens computed, without those in the cache."""
         return rate((self.prompt_tokens or 0) - (self.cached_tokens or 0), self.prompt_ms)
 
     @property
@@ -48,7 +48,7 @@ class Record:
         return rate((self.completion_tokens or 0) - 1, self.eval_ms)
 
     def as_json(self) -> dict[str, object]:
-        """Milliseconds with three places; the rates are computed before that."""
+        """Milliseconds rounded to three places; rates are computed before rounding."""
         times = {name: _rounded(getattr(self, name)) for name in ("time", "prompt_ms", "eval_ms", "grammar_ms")}
         rates = {"prompt_per_second": self.prompt_per_second, "predicted_per_second": self.predicted_per_second}
         return vars(self) | times | rates
@@ -56,7 +56,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Totals:
-    """Sums over all completions since the start. A sum of what was never measured is None.
+    """Sums over all completions since the start. A sum of values that were never measured is None.
 
     `cache_hits` are the completions that found some of their prompt computed already.
     """
@@ -88,7 +88,7 @@ class Totals:
 
 
 def rate(count: int, ms: float | None) -> float | None:
-    """`count` in a second; None when it or the time is none."""
+    """`count` per second; None when either value is None or the time is 0."""
     return count * 1000 / ms if count > 0 and ms is not None and ms > 0 else None
 
 
@@ -103,9 +103,9 @@ def _sum(before: Number | None, more: Number | None) -> Number | None:
 
 
 class Completions:
-    """The ring and the totals. Any thread may record, and any look.
+    """The ring and the totals. Thread-safe.
 
-    What is told is written as JSON once: many may look, while answers are being computed.
+    The JSON is serialized once per change, since many clients may poll.
     """
 
     def __init__(self, kept: int = RING) -> None:

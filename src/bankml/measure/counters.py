@@ -1,4 +1,4 @@
-"""What is counted of every request: a few additions under a lock, whatever is made of them later."""
+"""Counters of all requests: a few additions under a lock per request."""
 
 import threading
 from bisect import bisect_left
@@ -17,7 +17,7 @@ TOKENS_PER_SECOND = (1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 50.0, 75.0, 100.0, 150.0, 
 
 @dataclass(frozen=True)
 class Distribution:
-    """Observations up to each of `bounds` and above them all: `counts` has one more, and none includes another."""
+    """Observations by bucket: `counts` has one more entry than `bounds`, and buckets are not cumulative."""
 
     bounds: tuple[float, ...]
     counts: tuple[int, ...]
@@ -25,7 +25,7 @@ class Distribution:
 
 
 class Histogram:
-    """Not locked by itself."""
+    """Not thread-safe by itself."""
 
     def __init__(self, bounds: Sequence[float]) -> None:
         self._bounds = tuple(bounds)
@@ -33,7 +33,7 @@ class Histogram:
         self._total = 0.0
 
     def observe(self, value: float | None) -> None:
-        """What was not measured is not counted."""
+        """None is not counted."""
         if value is not None:
             self._counts[bisect_left(self._bounds, value)] += 1
             self._total += value
@@ -44,7 +44,7 @@ class Histogram:
 
 @dataclass(frozen=True)
 class MetricCounts:
-    """All that was counted, at one moment: requests by route and status, those refused by status."""
+    """A snapshot: requests by route and status, refused requests by status."""
 
     requests: Mapping[tuple[str, int], int]
     refused: Mapping[int, int]
@@ -55,7 +55,7 @@ class MetricCounts:
 
 
 class Counters:
-    """Sums since the start. Any thread may add, and any look."""
+    """Sums since the start. Thread-safe."""
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
@@ -67,17 +67,17 @@ class Counters:
         self._predicted_rate = Histogram(TOKENS_PER_SECOND)
 
     def request(self, route: str, status: int) -> None:
-        """A request was answered. `route` is one of few: what a client sends is never a label."""
+        """A request was handled. `route` is one of a fixed set: a client's input is never a label."""
         with self._guard:
             self._requests[route, status] += 1
 
     def refused(self, status: int) -> None:
-        """A request broke a rule of the wire, before it had a route."""
+        """A request broke an HTTP rule, before it had a route."""
         with self._guard:
             self._refused[status] += 1
 
     def answered(self, record: Record) -> None:
-        """Tokens were computed for a request, whether or not its answer was complete."""
+        """Tokens were computed for a request, whether or not its response was complete."""
         with self._guard:
             self._totals = self._totals.plus(record)
             self._ttft.observe(None if record.ttft_ms is None else record.ttft_ms / 1000)

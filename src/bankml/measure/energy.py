@@ -1,4 +1,4 @@
-"""What the processor's packages used, by their own counters (RAPL), where the kernel lets us read them.
+"""Energy of the processor's packages from their counters (RAPL), where the kernel permits reading them.
 
 Linux shows a counter in `/sys/class/powercap/intel-rapl:N` for each package, on AMD as on Intel; since the kernel's
 5.10 it is the administrator's alone to read. Where there is none, nothing is known: never a guess.
@@ -14,7 +14,7 @@ _MICRO = 1_000_000
 
 @dataclass(frozen=True)
 class Counter:
-    """A package's energy in microjoules. It starts again at 0 after `most`."""
+    """A package's energy in microjoules, which wraps to 0 after `most`."""
 
     value: int
     most: int
@@ -29,7 +29,7 @@ def read_counters(powercap: Path = POWERCAP) -> Counters | None:
     counters = {}
     try:
         for zone in powercap.glob("intel-rapl:*"):
-            # below a package stand its parts ("intel-rapl:0:0"); beside it may stand the whole board, "psys"
+            # "intel-rapl:0:0" is a part of a package, and "psys" the complete board
             if zone.name.count(":") == 1 and (zone / "name").read_text().startswith("package"):
                 value, most = (int((zone / file).read_text()) for file in ("energy_uj", "max_energy_range_uj"))
                 counters[zone.name] = Counter(value, most)
@@ -39,7 +39,7 @@ def read_counters(powercap: Path = POWERCAP) -> Counters | None:
 
 
 def joules(before: Counters | None, after: Counters | None) -> float | None:
-    """What all packages used between two moments; None unless both were read and know the same packages.
+    """Energy of all packages between two readings; None unless both succeeded for the same packages.
 
     A counter that was passed by its end once is understood; twice, which takes minutes, it cannot be.
     """

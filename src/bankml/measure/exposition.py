@@ -60,7 +60,7 @@ def histogram(name: str, help_: str, seen: Distribution, unit: str = "") -> Fami
 
 
 def written(families: Iterable[Family], openmetrics: bool = False) -> bytes:
-    """All families, with samples or without. OpenMetrics wants `END` after the last."""
+    """All families, with samples or without. OpenMetrics requires `END` after the last."""
     lines: list[str] = []
     for family in families:
         lines += _openmetrics_head(family) if openmetrics else _text_head(family)
@@ -69,7 +69,7 @@ def written(families: Iterable[Family], openmetrics: bool = False) -> bytes:
 
 
 def _text_head(family: Family) -> list[str]:
-    """Here the family of a counter is called as its samples are, and there is no kind for a version."""
+    """In this format a counter's family has the name of its samples, and there is no type for a version."""
     name = family.name + {"counter": "_total", "info": "_info"}.get(family.kind, "")
     kind = "gauge" if family.kind == "info" else family.kind
     return [f"# HELP {name} {family.help}", f"# TYPE {name} {kind}"]
@@ -90,5 +90,5 @@ def _escaped(value: str) -> str:
 
 
 def _number(value: float) -> str:
-    """A float shows a point, which OpenMetrics wants of a bucket's bound."""
+    """A float has a decimal point, which OpenMetrics requires of a bucket's bound."""
     return repr(value)

@@ -1,4 +1,4 @@
-"""The GPUs of which the kernel itself tells how busy they are (amdgpu does), without any vendor's library."""
+"""GPUs whose load the kernel reports (amdgpu does), without a vendor's library."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,7 +8,7 @@ DRM = Path("/sys/class/drm")
 
 @dataclass(frozen=True)
 class Gpu:
-    """`name` is the kernel's (`card0`). GTT is the machine's memory used by the GPU. None: its driver does not tell."""
+    """`name` is the kernel's (`card0`). GTT is the machine's memory used by the GPU. None: not reported."""
 
     name: str
     busy_percent: int | None
@@ -19,8 +19,8 @@ class Gpu:
 
 
 def read_gpus(drm: Path = DRM) -> tuple[Gpu, ...]:
-    """The cards that tell anything, in their order."""
-    cards = [card for card in drm.glob("card*") if card.name[4:].isdigit()]  # `card0-HDMI-A-1` is where a screen is
+    """The cards that report anything, in their order."""
+    cards = [card for card in drm.glob("card*") if card.name[4:].isdigit()]  # `card0-HDMI-A-1` is a connector
     found = (_gpu(card.name, card / "device") for card in sorted(cards, key=lambda card: int(card.name[4:])))
     return tuple(gpu for gpu in found if gpu is not None)
 

@@ -1,4 +1,4 @@
-"""What `GET /metrics` tells, made when it is asked for."""
+"""The metrics of `GET /metrics`, rendered on request."""
 
 import os
 import time
@@ -14,10 +14,10 @@ from bankml.measure.exposition import END, Family, counter, gauge, histogram, in
 
 @dataclass(frozen=True)
 class ServerState:
-    """What is true of a server now, besides what was counted. None: it has no such thing.
+    """The current state of a server, for gauges. None: it has no such value.
 
-    `waiting` stand in line behind the request that is being answered. `model_bytes` is the size of the resident model's
-    file, 0 when none is resident; `cache_bytes` what its prompt cache holds of other conversations.
+    `waiting` requests are queued for the model. `model_bytes` is the size of the loaded model's file, 0 when none is
+    loaded; `cache_bytes` the size of its prompt cache.
     """
 
     engine: str
@@ -57,9 +57,9 @@ def _answers(
     predicted_rate: Distribution,
     openmetrics: bool,
 ) -> bytes:
-    """Most of the text, and the same until the next answer has been given."""
+    """Most of the text; cached until the next completion."""
     sums: Mapping[str, tuple[str, int]] = {
-        "bankml_completions": ("Answers that tokens were computed for, whole or broken off.", totals.completions),
+        "bankml_completions": ("Responses that tokens were computed for, complete or interrupted.", totals.completions),
         "bankml_cache_hits": ("Completions that found some of their prompt in a cache.", totals.cache_hits),
         "bankml_prompt_tokens": ("Tokens of prompts, those found in a cache included.", totals.prompt_tokens),
         "bankml_cached_tokens": ("Tokens of prompts that were found in a cache.", totals.cached_tokens),
@@ -96,7 +96,7 @@ def _state(state: ServerState) -> list[Family]:
 
 
 def _process() -> list[Family]:
-    """The two that every Prometheus client tells of its process, by their usual names."""
+    """The two process metrics that every Prometheus client exports, by their usual names."""
     cpu = counter("process_cpu_seconds", "Processor time of this process.", (time.process_time(), ()), unit="seconds")
     try:
         with open("/proc/self/statm", "rb", buffering=0) as statm:

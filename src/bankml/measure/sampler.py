@@ -1,4 +1,4 @@
-"""One sample for everyone who asks: looking costs the same however many look."""
+"""One sample shared by all clients: the cost does not depend on their number."""
 
 import threading
 import time
@@ -7,13 +7,13 @@ from concurrent.futures import Future
 from typing import Generic, TypeVar
 
 AGE = 1.0
-"""Seconds from a sample's beginning to the next one's, at the least."""
+"""Minimum seconds between the starts of two samples."""
 
 T = TypeVar("T")
 
 
 class SharedSample(Generic[T]):
-    """Takes a sample when it is asked and the last one began more than `age` seconds ago.
+    """Takes a sample when one is requested and the last one began more than `age` seconds ago.
 
     Whoever finds one being taken waits for that one, so nobody waits longer than one sample takes, and all who wait get
     the same. An error is shared as a sample is.
@@ -28,7 +28,7 @@ class SharedSample(Generic[T]):
         self._began = 0.0
 
     def sample(self) -> T:
-        """The sample of now, or of less than `age` seconds and one sample's time ago. Raises what taking it raises."""
+        """A sample that is at most `age` seconds and one sample's duration old. Raises what taking it raises."""
         with self._guard:
             latest, now = self._latest, self._clock()
             if latest is not None and (not latest.done() or now - self._began < self._age):
@@ -44,7 +44,7 @@ class SharedSample(Generic[T]):
         return latest.result()
 
     def latest(self) -> T | None:
-        """What `sample` would give without waiting for anything; None where it would take a sample, wait or raise."""
+        """The current sample, if there is one; None where `sample` would take one, wait or raise."""
         with self._guard:
             latest, age = self._latest, self._clock() - self._began
         if latest is None or not latest.done() or age >= self._age or latest.exception() is not None:

@@ -1,4 +1,4 @@
-"""What was measured of one completion; the counts of its tokens are told beside it."""
+"""Timing of one completion; its token counts are kept beside it."""
 
 from dataclasses import dataclass
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 class Timing:
     """Milliseconds of one completion by the native engine, None where something was not measured.
 
-    `model` is the name that was asked for, of a derived model its own. `prompt_ms` is from the start of computing to
+    `model` is the requested model's name, of a derived model its own. `prompt_ms` is from the start of computing to
     the first token, `eval_ms` from there to the last; `ttft_ms` counts from the request's first byte. `grammar_ms` was
     spent on keeping the answer to a grammar, for which `resampled` tokens were drawn again. `energy_j` are the joules
-    that the processor's packages used meanwhile, whoever used them. The two hashes are those of the answer's receipt;
+    that the processor's packages used meanwhile, by all processes. The two hashes are those of the response's receipt;
     an answer that was broken off (`finish` is "cancelled") has none.
     """
 

@@ -1,4 +1,4 @@
-"""What the machine and some of its processes use, looked at twice, a quarter of a second apart."""
+"""Usage of the machine and some of its processes, from two readings a quarter of a second apart."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     import psutil
 
 INTERVAL = 0.25
-"""Seconds between the two looks."""
+"""Seconds between the two readings."""
 
 
 @dataclass(frozen=True)
 class Watched:
-    """A process to be looked at, and what it is to us: `gateway`, `engine`."""
+    """A process to be measured, and its role: `gateway`, `engine`."""
 
     name: str
     pid: int
@@ -42,7 +42,7 @@ class ResourceUsage:
     """One sample. `time` is in seconds since the epoch, `cpu_percent` of all `cores` together.
 
     `memory_available_bytes` is what programs can take without swapping, as the kernel estimates it. `package_watts` is
-    None where the processor's counters cannot be read, and `gpus` has those of which the kernel tells.
+    None where the processor's counters cannot be read, and `gpus` has those the kernel reports on.
     """
 
     time: float
@@ -58,7 +58,7 @@ class ResourceUsage:
     gpus: tuple[Gpu, ...]
 
     def as_json(self) -> dict[str, object]:
-        """As `GET /bankml/usage` and `bankml usage` give it."""
+        """The JSON of `GET /bankml/usage` and `bankml usage`."""
         return {
             "time": round(self.time, 3),
             "interval_ms": round(self.interval_ms, 1),
@@ -77,7 +77,7 @@ class ResourceUsage:
 
 
 def watch(pids: Sequence[int]) -> tuple[Watched, ...]:
-    """The processes with these numbers, called by their own names. Raises UsageError for one that is not there."""
+    """The processes with these ids, with their own names as roles. Raises UsageError where there is none."""
     import psutil
 
     watched = []
@@ -90,7 +90,7 @@ def watch(pids: Sequence[int]) -> tuple[Watched, ...]:
 
 
 def measure(watched: Sequence[Watched], interval: float = INTERVAL) -> ResourceUsage:
-    """Looks, sleeps `interval` seconds, and looks again."""
+    """Reads all counters, sleeps `interval` seconds, and reads them again."""
     import psutil
 
     processes = [_Process(each) for each in watched]
@@ -98,7 +98,7 @@ def measure(watched: Sequence[Watched], interval: float = INTERVAL) -> ResourceU
     time.sleep(interval)
     seconds = time.monotonic() - began
     spent = joules(energy, read_counters())
-    # both of one moment before the slower questions
+    # read at one moment, before the slower queries
     busy, used = _busy_percent(machine, psutil.cpu_times()._asdict()), tuple(process.used() for process in processes)
     memory, swap = psutil.virtual_memory(), psutil.swap_memory()
     return ResourceUsage(
@@ -117,7 +117,7 @@ def measure(watched: Sequence[Watched], interval: float = INTERVAL) -> ResourceU
 
 
 class _Process:
-    """A process between the two looks. One that ends, and another that gets its number, is not taken for it."""
+    """A process between the two readings. Another process that gets its id meanwhile is not mistaken for it."""
 
     def __init__(self, watched: Watched) -> None:
         import psutil
@@ -143,7 +143,7 @@ class _Process:
 
     @staticmethod
     def _look(process: psutil.Process) -> tuple[float, float]:
-        """Seconds of processor time that it has had, and now."""
+        """Seconds of processor time it has used, and the current time."""
         times = process.cpu_times()
         return times.user + times.system, time.monotonic()
 
@@ -154,5 +154,5 @@ def _busy_percent(before: Mapping[str, float], after: Mapping[str, float]) -> fl
     A guest's time is left out: it is in the user's already.
     """
     spent = {name: after[name] - before[name] for name in after if not name.startswith("guest")}
-    whole, idle = sum(spent.values()), spent["idle"] + spent.get("iowait", 0.0)
-    return round(100 * (whole - idle) / whole, 1) if whole > 0 else 0.0
+    total, idle = sum(spent.values()), spent["idle"] + spent.get("iowait", 0.0)
+    return round(100 * (total - idle) / total, 1) if total > 0 else 0.0

@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from bankml.gate.contents import take_contents
+from bankml.gate.take import take_contents
 from bankml.gate.verify import Verified
 
 WORD_BYTES = 4  # where the values of any type may begin

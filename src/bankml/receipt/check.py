@@ -5,12 +5,13 @@ sentences, never raised.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from bankml.receipt.messages import ChatMessages
 from bankml.receipt.raw import raw_value
-from bankml.receipt.receipt import AnswerHash, LogprobsHash, sha256_hex
+from bankml.receipt.receipt import LogprobsHash, sha256_hex
 
 RECEIPT_KEY = "bankml_receipt"
 
@@ -31,13 +32,6 @@ COUNTS = {
 }
 """Where an answer counts its tokens, and which of the receipt's counts that is; of several the sum is meant. What is
 said last counts: a stream may count as it goes."""
-
-MESSAGE_TEXTS: tuple[tuple[str, Literal["content", "reasoning"]], ...] = (
-    ("content", "content"),
-    ("reasoning_content", "reasoning"),
-    ("thinking", "reasoning"),
-)
-"""The texts of a message."""
 
 MARKS = ("choices", "done", "stop")
 """What the objects of `/v1`, of `/api` and of `/completion` have."""
@@ -74,8 +68,7 @@ def check(request_body: bytes, answer: bytes) -> Checked:
     except ValueError as error:
         return Checked(None, "", (f"the answer cannot be read: {error}",))
     asked = asked_with(request_body)
-    said = [part for found in objects for part in parts(found, asked)]
-    text = "".join(part.text for part in said if part.kind == "content")
+    text = "".join(part for found in objects for part in texts(found, asked))
     receipts = [found[RECEIPT_KEY] for found in objects if RECEIPT_KEY in found]
     if len(receipts) != 1 or not isinstance(receipts[0], dict):
         return Checked(None, text, (f"the answer carries {len(receipts)} receipts, not one",))
@@ -83,8 +76,9 @@ def check(request_body: bytes, answer: bytes) -> Checked:
     problems = [
         problem
         for problem in (
-            _differs("response_sha256", receipt, "the answer's text", _hash_of(said)),
-            _differs("request_sha256", receipt, "the request's body", sha256_hex(request_body)),
+            _differs("response_sha256", receipt, "the answer's text", text.encode("utf-8", "surrogatepass")),
+            _differs("request_sha256", receipt, "the request's body", request_body),
+            *_messages_differ(receipt, objects),
             _logprobs_differ(receipt, sources),
             *_counts_differ(receipt, objects),
             _mixed(objects),
@@ -94,8 +88,8 @@ def check(request_body: bytes, answer: bytes) -> Checked:
     return Checked(receipt, text, tuple(problems))
 
 
-def _differs(field: str, receipt: Mapping[str, object], what: str, is_really: str) -> str | None:
-    said = receipt.get(field)
+def _differs(field: str, receipt: Mapping[str, object], what: str, data: bytes) -> str | None:
+    said, is_really = receipt.get(field), sha256_hex(data)
     return None if said == is_really else f"{field} is {said}, but the sha256 of {what} is {is_really}"
 
 
@@ -118,6 +112,37 @@ def _logprobs_differ(receipt: Mapping[str, object], sources: Iterable[str]) -> s
     if is_really is None:
         return f"logprobs_sha256 is {said}, but the answer has no probabilities"
     return f"logprobs_sha256 is {said}, but the sha256 of the answer's probabilities is {is_really}"
+
+
+def _messages_differ(receipt: Mapping[str, object], objects: Sequence[Mapping[str, object]]) -> Iterable[str]:
+    """Problems with what a chat's message has besides its text, and with why it ended."""
+    messages, said = ChatMessages(), receipt.get("message_sha256")
+    try:
+        for found in objects:
+            messages.add(found)
+        is_really = messages.sha256()
+    except ValueError as error:
+        yield f"the answer's message cannot be checked: {error}"
+        return
+    if said != is_really and is_really is None:
+        yield f"message_sha256 is {said}, but the answer's message is plain text"
+    elif said != is_really:
+        yield f"message_sha256 is {said}, but the sha256 of the answer's message is {is_really}"
+    if any(_more_than_text(found.get("message")) for found in objects if "done" in found):
+        yield "the answer's message has members besides its text, which the receipt does not cover"
+    reason = messages.finish_reason or next(
+        (found["done_reason"] for found in reversed(objects) if "done" in found and "done_reason" in found), None
+    )
+    ended = receipt.get("finish_reason", reason)
+    if reason != ended:
+        yield f"the answer's finish_reason is {json.dumps(reason)[:80]}, but the receipt's is {json.dumps(ended)[:80]}"
+
+
+def _more_than_text(message: object) -> bool:
+    """Whether a message of `/api/chat` has anything but its role and its text."""
+    return isinstance(message, dict) and any(
+        value not in (None, "", []) for name, value in message.items() if name not in ("role", "content")
+    )
 
 
 def _counts_differ(receipt: Mapping[str, object], objects: Iterable[Mapping[str, object]]) -> Iterable[str]:
@@ -196,30 +221,9 @@ def asked_with(request_body: bytes) -> Asked | None:
     return found[0] if len(found) == 1 else None
 
 
-@dataclass(frozen=True)
-class Part:
-    """A piece of an answer: `text` is content, reasoning, or a part of the arguments of the call `index` of `name`."""
-
-    kind: Literal["content", "reasoning", "call"]
-    text: str
-    index: int = 0
-    name: str = ""
-
-
-def _hash_of(said: Iterable[Part]) -> str:
-    answer = AnswerHash()
-    for part in said:
-        if part.kind == "content":
-            answer.content(part.text)
-        elif part.kind == "reasoning":
-            answer.reasoning(part.text)
-        else:
-            answer.call(part.index, part.name, part.text)
-    return answer.hexdigest()
-
-
-def parts(found: Mapping[str, object], asked: Asked | None = None) -> Iterable[Part]:
-    """The parts of the answer in one JSON object, whole answer, event or line: what `response_sha256` is taken of.
+def texts(found: Mapping[str, object], asked: Asked | None = None) -> Iterable[str]:
+    """The parts of the answer's text in one JSON object, whole answer, event or line: what `response_sha256` is taken
+    of.
 
     An object with `choices` is of `/v1`, one with `done` of `/api`, one with `stop` of `/completion`; text elsewhere
     than their clients look for it is none. `asked` tells a chat's place from a prompt's.
@@ -231,34 +235,16 @@ def parts(found: Mapping[str, object], asked: Asked | None = None) -> Iterable[P
                 yield from _said(choice, "message" if "message" in choice else "delta", "text", asked)
     elif "done" in found:
         yield from _said(found, "message", "response", asked)
-        if asked != "messages" and isinstance(thought := found.get("thinking"), str):
-            yield Part("reasoning", thought)
     elif "stop" in found and isinstance(text := found.get("content"), str):
-        yield Part("content", text)
+        yield text
 
 
-def _said(holder: Mapping[str, object], chat: str, prompt: str, asked: Asked | None) -> Iterator[Part]:
-    """What an object carries at `chat`, a message, and at `prompt`, as it stands."""
+def _said(holder: Mapping[str, object], chat: str, prompt: str, asked: Asked | None) -> Iterator[str]:
+    """The text that an object carries at `chat`, inside a message, and at `prompt`, as it stands."""
     message = holder.get(chat)
-    if asked != "prompt" and isinstance(message, dict):
-        for name, kind in MESSAGE_TEXTS:
-            if isinstance(text := message.get(name), str):
-                yield Part(kind, text)
-        calls = message.get("tool_calls")
-        for i, call in enumerate(calls if isinstance(calls, list) else ()):
-            yield from _call(call, i)
+    content = message.get("content") if isinstance(message, dict) else None
+    if asked != "prompt" and isinstance(content, str):
+        yield content
     text = holder.get(prompt)
     if asked != "messages" and isinstance(text, str):
-        yield Part("content", text)
-
-
-def _call(call: object, place: int) -> Iterator[Part]:
-    """Arguments that are an object are hashed as compact JSON."""
-    function = call.get("function") if isinstance(call, dict) else None
-    if not isinstance(call, dict) or not isinstance(function, dict):
-        return
-    index = call.get("index", function.get("index", place))
-    name, arguments = function.get("name"), function.get("arguments")
-    if arguments is not None and not isinstance(arguments, str):
-        arguments = json.dumps(arguments, ensure_ascii=False, separators=(",", ":"))
-    yield Part("call", arguments or "", index if type(index) is int else place, name if isinstance(name, str) else "")
+        yield text

@@ -1,4 +1,4 @@
-"""Where a value stands in JSON text: its very characters, which parsing and writing anew need not give back."""
+"""Finds the source text of a value in JSON, which parsing and serializing again need not reproduce."""
 
 import json
 import re
@@ -8,9 +8,9 @@ DECODER = json.JSONDecoder()
 
 
 def raw_value(text: str, path: tuple[str | int, ...]) -> str | None:
-    """The characters of the value that `path` (keys and array positions) leads to in `text`; None when to nothing.
+    """The source text of the value at `path` (keys and array positions) in `text`; None where there is none.
 
-    `text` is JSON that has been parsed before. Of a repeated key the last one counts, as it does for the parser.
+    `text` is valid JSON. The last value of a repeated key counts, as in the parser.
     """
     start, end = _skip(text, 0), len(text)
     for step in path:
@@ -28,7 +28,7 @@ def _skip(text: str, at: int) -> int:
 
 
 def _members(text: str, at: int) -> dict[str | int, tuple[int, int]]:
-    """Where each value of the object at `at` begins and ends; nothing when there is no object."""
+    """Start and end of each value of the object at `at`; empty when there is no object."""
     spans: dict[str | int, tuple[int, int]] = {}
     if text[at : at + 1] != "{":
         return spans
@@ -44,7 +44,7 @@ def _members(text: str, at: int) -> dict[str | int, tuple[int, int]]:
 
 
 def _items(text: str, at: int) -> dict[str | int, tuple[int, int]]:
-    """Where each item of the array at `at` begins and ends; nothing when there is no array."""
+    """Start and end of each item of the array at `at`; empty when there is no array."""
     spans: dict[str | int, tuple[int, int]] = {}
     if text[at : at + 1] != "[":
         return spans

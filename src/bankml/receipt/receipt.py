@@ -1,6 +1,6 @@
-"""What a receipt is, and how it is made while an answer is being written.
+"""Receipts, and how one is built while a response is generated.
 
-A receipt lets a client check that the text it shows is the text this server computed from the verified file, for the
+A receipt lets a client check that the text it has is the text this server computed from the verified file for the
 request it sent. It is not signed: it proves integrity between a client and its own server, not to a third party.
 """
 
@@ -19,7 +19,7 @@ def sha256_hex(data: bytes) -> str:
 
 @dataclass(frozen=True)
 class Provenance:
-    """Where an answer's tokens come from: the engine's name, the model file's sha256, and what the guard said of it."""
+    """The origin of tokens: the engine's name, the model file's sha256, and the guard's verdict."""
 
     engine: str
     model_sha256: str
@@ -35,76 +35,33 @@ class LayerIdentity:
     sha256: str
 
 
-class AnswerHash:
-    """What `response_sha256` is of: the content, where an answer has nothing else.
-
-    With reasoning or tool calls it is the sha256 of lines, each ended by a line feed: `content` and the content's own
-    sha256, then `reasoning_content` and the reasoning's, if there is any, then for each call `tool_call`, the sha256 of
-    its name and that of its arguments, with a space between.
-    """
-
-    def __init__(self) -> None:
-        self._content = hashlib.sha256()
-        self._reasoning = hashlib.sha256()
-        self._reasons = False
-        self._calls: list[tuple[hashlib._Hash, hashlib._Hash]] = []
-
-    def content(self, text: str) -> None:
-        self._content.update(_bytes(text))
-
-    def reasoning(self, text: str) -> None:
-        self._reasons = self._reasons or bool(text)
-        self._reasoning.update(_bytes(text))
-
-    def call(self, index: int, name: str, arguments: str) -> None:
-        """A part of the call `index`; the next one where there is none of that number."""
-        if not 0 <= index < len(self._calls):
-            index = len(self._calls)
-            self._calls.append((hashlib.sha256(), hashlib.sha256()))
-        self._calls[index][0].update(_bytes(name))
-        self._calls[index][1].update(_bytes(arguments))
-
-    def hexdigest(self) -> str:
-        if not self._reasons and not self._calls:
-            return self._content.hexdigest()
-        lines = [f"content {self._content.hexdigest()}"]
-        if self._reasons:
-            lines.append(f"reasoning_content {self._reasoning.hexdigest()}")
-        lines += [f"tool_call {name.hexdigest()} {arguments.hexdigest()}" for name, arguments in self._calls]
-        return sha256_hex("".join(f"{line}\n" for line in lines).encode())
-
-
-def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
-
-
 class LogprobsHash:
-    """The sha256 of an array of probabilities as it is written: its entries, joined by ", ", inside [ ]."""
+    """The sha256 of the serialized array of probabilities: its entries, joined by ", ", inside [ ]."""
 
     def __init__(self) -> None:
         self._hash = hashlib.sha256()
         self._empty = True
 
     def add(self, entries: bytes) -> None:
-        """One entry, or several with what joins them."""
+        """One entry, or several with their separators."""
         self._hash.update(b"[" if self._empty else b", ")
         self._hash.update(entries)
         self._empty = False
 
     def hexdigest(self) -> str | None:
-        """None when there were no entries: then no array is written."""
+        """None when there were no entries: then there is no array."""
         if self._empty:
             return None
-        whole = self._hash.copy()
-        whole.update(b"]")
-        return whole.hexdigest()
+        complete = self._hash.copy()
+        complete.update(b"]")
+        return complete.hexdigest()
 
 
 class Tally:
-    """Gathers what one receipt says: text as it is released, the time of the first token, and the counts at the end.
+    """Accumulates one receipt: text as it is sent, the time of the first token, and the counts at the end.
 
-    `request_body` is the body exactly as it was received. `arrived` is the `time.monotonic()` of the request's first
-    byte; both times of the receipt count from it. The text is hashed as it comes and not kept.
+    `request_body` is the body exactly as received. `arrived` is the `time.monotonic()` of the request's first
+    byte; both times of the receipt count from it. The text is hashed incrementally and not kept.
     """
 
     def __init__(
@@ -119,37 +76,27 @@ class Tally:
         self._arrived = arrived
         self._clock = clock
         self._first_token: float | None = None
-        self._answer = AnswerHash()
+        self._text = hashlib.sha256()
         self._logprobs = LogprobsHash()
+        self._message: str | None = None
+        self._finish_reason: str | None = None
+
+    def message(self, sha256: str | None, finish_reason: str | None) -> None:
+        """The complete message: the hash of its canonical form (messages.ChatMessages), None where it is plain text,
+        and why it ended."""
+        self._message, self._finish_reason = sha256, finish_reason
 
     def token(self) -> None:
-        """A token was computed; the first one ends the time to the first token, whether or not it released text."""
+        """A token was computed. The first one ends the time to the first token, whether or not it produced text."""
         if self._first_token is None:
             self._first_token = self._clock()
 
     def text(self, text: str) -> None:
-        """A part of the answer's content, exactly as it is sent."""
-        self._answer.content(text)
-
-    def reasoning(self, text: str) -> None:
-        """A part of the answer's reasoning."""
-        self._answer.reasoning(text)
-
-    def call(self, index: int, name: str, arguments: str) -> None:
-        """A part of a tool call: its name comes first and once, its arguments in pieces."""
-        self._answer.call(index, name, arguments)
-
-    def part(self, kind: str, text: str, index: int, name: str) -> None:
-        """A part of the answer as `check.Part` describes it."""
-        if kind == "content":
-            self.text(text)
-        elif kind == "reasoning":
-            self.reasoning(text)
-        else:
-            self.call(index, name, text)
+        """A part of the response's text, exactly as it is sent."""
+        self._text.update(text.encode("utf-8"))
 
     def logprobs(self, entry: bytes) -> None:
-        """An entry of the tokens' probabilities, the JSON exactly as it is sent."""
+        """An entry of the tokens' probabilities: the JSON exactly as it is sent."""
         self._logprobs.add(entry)
 
     @property
@@ -158,7 +105,7 @@ class Tally:
 
     @property
     def response_sha256(self) -> str:
-        return self._answer.hexdigest()
+        return self._text.hexdigest()
 
     @property
     def ttft_ms(self) -> float | None:
@@ -168,10 +115,10 @@ class Tally:
     def receipt(
         self, prompt_tokens: int | None, completion_tokens: int | None, seed: int | None = None
     ) -> dict[str, object]:
-        """The receipt, in its fixed field order. Call it when the last of the text has been given to `text`.
+        """The receipt, in its fixed field order. Call it after the last `text`.
 
-        A count is None where whoever computed the answer did not say it; `logprobs_sha256` is there when the answer
-        carries such entries.
+        A count is None where the engine did not report it; `logprobs_sha256` is present when the response has
+        probabilities, `message_sha256` when its message is more than text, `finish_reason` when `message` gave one.
         """
         logprobs = self._logprobs.hexdigest()
         return {
@@ -185,7 +132,9 @@ class Tally:
             "wall_ms": self._since_arrival(self._clock()),
             "response_sha256": self.response_sha256,
             "request_sha256": self._request_sha256,
+            **({} if self._message is None else {"message_sha256": self._message}),
             **({} if logprobs is None else {"logprobs_sha256": logprobs}),
+            **({} if self._finish_reason is None else {"finish_reason": self._finish_reason}),
             "signed": False,
             **({} if self._provenance.layer is None else {"layer": asdict(self._provenance.layer)}),
             **({} if seed is None else {"seed": seed}),

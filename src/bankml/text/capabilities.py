@@ -1,5 +1,5 @@
-"""What kinds of message a template was written for, found as llama.cpp b11192 finds it: probes are rendered, and what
-the template did with them is looked at. A probe that does not render tells what it told until then."""
+"""Which kinds of message a template supports, found as llama.cpp b11192 finds it: probes are rendered, and how the
+template used their values is inspected. A probe that fails to render counts up to where it failed."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ Path = tuple[int | str, ...]
 
 @dataclass(frozen=True)
 class _Outcome:
-    """`watched` are the values that were looked for in the messages, as they were before the template had them."""
+    """`watched` are the values that were looked up in the messages, as they were before rendering."""
 
     rendered: bool
     text: bytes

@@ -1,4 +1,4 @@
-"""A conversation, and its messages adapted to what a chat template was written for."""
+"""A conversation, and its messages adapted to what a chat template supports."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -41,13 +41,13 @@ class Conversation:
 
     @classmethod
     def of(cls, messages: Sequence[Message]) -> "Conversation":
-        """The conversation of `messages` alone: an assistant's message at the end is continued. Raises RequestError."""
+        """The conversation of `messages`: an assistant message at the end is continued. Raises RequestError."""
         continues = continuation(messages)
         return cls(messages, add_generation_prompt=not continues, continues=continues)
 
 
 def continuation(messages: Sequence[Message]) -> Continuation:
-    """What an answer to `messages` continues: an assistant's message at their end. Raises RequestError for two."""
+    """What an answer to `messages` continues: an assistant message at their end. Raises RequestError for two."""
     last = messages[-1]
     if last["role"] != "assistant":
         return ""
@@ -57,12 +57,12 @@ def continuation(messages: Sequence[Message]) -> Continuation:
 
 
 def continued_part(message: Message) -> Continuation:
-    """The part of a message that is continued: its reasoning where it has nothing else, else its content."""
+    """The part of a message that is continued: its reasoning if it has nothing else, else its content."""
     return "reasoning" if "reasoning_content" in message and not message["content"] else "content"
 
 
 def content_text(message: Message) -> str:
-    """The text of a message's content: what an answer that continues the message begins with."""
+    """The text of a message's content: the beginning of an answer that continues the message."""
     content = message["content"]
     return content if isinstance(content, str) else "\n\n".join(_joined(content))
 
@@ -72,13 +72,13 @@ def is_empty(message: Message) -> bool:
 
 
 def with_fitting_content(messages: Sequence[Mapping[str, Any]], template: Capabilities) -> list[Message]:
-    """`messages` with content in parts put into one string, or a string made a part, where the template knows only
+    """`messages` with lists of parts joined to one string, or strings made a part, if the template supports only
     that."""
     return [_fitting(dict(message), template) for message in messages]
 
 
 def adapted(messages: Sequence[Message], source: str, template: Capabilities) -> list[Message]:
-    """`messages` as the template of this `source` can show them. Raises RequestError where that cannot be."""
+    """`messages` as the template of this `source` supports them. Raises RequestError if that is impossible."""
     trim = "You have access to the following functions in JSONSchema format" in source
     out = with_fitting_content([_trimmed(message) for message in messages] if trim else messages, template)
     if "<|channel|>" not in source:
@@ -102,7 +102,7 @@ def _fitting(message: Message, template: Capabilities) -> Message:
 
 
 def _joined(parts: Sequence[Mapping[str, str]]) -> list[str]:
-    """The texts to put together; nothing goes between them before the first that is not empty."""
+    """The texts to join; no separator precedes the first non-empty one."""
     texts = [part["text"] for part in parts]
     while len(texts) > 1 and not texts[0]:
         texts.pop(0)
@@ -119,12 +119,12 @@ def _with_object_arguments(call: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _without_system(messages: list[Message]) -> list[Message]:
-    """The system message put before the next one, or dropped where there is none."""
+    """The system message prepended to the next one, or dropped if there is none."""
     if len(messages) == 1:
         return []
     system, following = messages[0], messages[1]
     if not isinstance(system["content"], str) or not isinstance(following["content"], str):
-        raise RequestError("the chat template has no system role, and messages in parts cannot be put together")
+        raise RequestError("the chat template has no system role, and messages in parts cannot be joined")
     return [following | {"content": system["content"] + "\n" + following["content"]}, *messages[2:]]
 
 

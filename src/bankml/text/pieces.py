@@ -1,8 +1,8 @@
-"""The pieces of tokens to the text of an answer: whole UTF-8 only, nothing of a stop string.
+"""Token pieces to the text of an answer: complete UTF-8 only, without stop strings.
 
-The rules are those of llama-server b11192's `process_token`. One thing differs, on purpose: a stop string is found
-wherever it is in the text not yet released; llama-server misses one that ends before the first byte of a token that
-ends in the middle of a character.
+The rules are those of llama-server b11192's `process_token`, with one intended difference: a stop string is found
+anywhere in the text not yet released; llama-server misses one that ends before the first byte of a token that ends in
+the middle of a character.
 """
 
 import re
@@ -12,14 +12,14 @@ from bankml.errors import RequestError
 
 
 class TextStream:
-    """Text released so far never contains a stop string, nor the beginning of one that may still be forming.
+    """The released text never contains a stop string, nor the beginning of one that may still be forming.
 
     `push` every token's piece and, when generation ends for another reason than a stop string, `finish`. For entries
-    per token (logprobs): one is due after each push that leaves `whole` true, with the bytes that this push `released`.
+    per token (logprobs): one is due after each push that leaves `at_boundary` true, with the bytes that it `released`.
 
-    `chat` says how bytes that are no UTF-8 are shown: as llama-server shows them in a chat (`chat_text`) or as it shows
-    them elsewhere, each maximal part of a character as U+FFFD. A chat's answer that is nothing but an unfinished
-    character is shown as elsewhere too, unless it is `begun`: has text in front that the conversation brought along.
+    `chat` selects how invalid UTF-8 is shown: as llama-server shows it in a chat (`chat_text`), or as elsewhere, each
+    maximal part of a character as U+FFFD. A chat's answer that is nothing but an incomplete character is shown as
+    elsewhere too, unless it is `begun`, that is, has a prefill.
     """
 
     def __init__(self, stop_strings: Sequence[str] = (), chat: bool = False, begun: bool = False) -> None:
@@ -28,60 +28,60 @@ class TextStream:
         self._stops = [(stop, stop.encode("utf-8", "replace")) for stop in stop_strings]
         self._shown = chat_text if chat else _plain_text
         self._begun = begun
-        self._held = bytearray()
+        self._pending = bytearray()
         self._released: list[str] = []
         self.stop_word: str | None = None
-        """The stop string that ended the text, once one did."""
+        """The stop string that ended the text, if one did."""
         self.released = b""
-        """The bytes of the text that the last `push` or `finish` returned, as the tokens gave them."""
+        """The bytes of the text that the last `push` or `finish` returned, before invalid UTF-8 was replaced."""
 
     @property
     def stopped(self) -> bool:
         return self.stop_word is not None
 
     @property
-    def whole(self) -> bool:
-        """Whether what was pushed so far does not end in the middle of a character."""
-        return whole_size(self._held) == len(self._held)
+    def at_boundary(self) -> bool:
+        """True if the bytes pushed so far do not end in the middle of a character."""
+        return whole_size(self._pending) == len(self._pending)
 
     @property
     def text(self) -> str:
-        """All the text released so far."""
+        """All released text."""
         self._released = ["".join(self._released)]
         return self._released[0]
 
     def push(self, piece: bytes) -> str:
-        """The text that can be released now that `piece` has come: "" while more has to be seen, or once stopped."""
+        """The text that can be released after `piece`: "" while a decision needs more, or once stopped."""
         self.released = b""
         if self.stopped:
             return ""
-        self._held += piece
-        if not self.whole:
+        self._pending += piece
+        if not self.at_boundary:
             return ""
-        found = [(at, i) for i, (_, stop) in enumerate(self._stops) if (at := self._held.find(stop)) >= 0]
+        found = [(at, i) for i, (_, stop) in enumerate(self._stops) if (at := self._pending.find(stop)) >= 0]
         if found:
             at, first = min(found)
             self.stop_word = self._stops[first][0]
-            del self._held[at:]
-        elif any(_may_be_forming(self._held, stop) for _, stop in self._stops):
+            del self._pending[at:]
+        elif any(_may_be_forming(self._pending, stop) for _, stop in self._stops):
             return ""
         return self._release(last=self.stopped)
 
     def finish(self) -> str:
-        """What is held when generation ends otherwise: the beginning of a stop string, an incomplete character."""
+        """The withheld text when generation ends otherwise: the beginning of a stop string, an incomplete character."""
         return self._release(last=True)
 
     def _release(self, last: bool = False) -> str:
-        self.released = bytes(self._held)
+        self.released = bytes(self._pending)
         text = self._shown(self.released)
         if last and not text and not self._begun and not any(self._released):
             text = _plain_text(self.released)
-        self._held.clear()
+        self._pending.clear()
         self._released.append(text)
         return text
 
 
-# One character by the shape of its bytes, or what is none: a first byte with too few to follow it, a stray one.
+# A sequence with the form of a character, or an invalid one: a first byte with too few continuations, a stray byte.
 _SHAPES = re.compile(
     rb"([\x00-\x7f]+|[\xc0-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf7][\x80-\xbf]{3})"
     rb"|[\xe0-\xef][\x80-\xbf]|[\xf0-\xf7][\x80-\xbf]{1,2}|[\x80-\xff]"
@@ -91,8 +91,8 @@ _REPLACEMENT = "\ufffd".encode()
 
 
 def chat_text(data: bytes) -> str:
-    """`data` as llama-server shows it in a chat: an unfinished character at its end is left out, and each sequence that
-    is none by its shape is one U+FFFD. What has the shape of a character but is none is shown as elsewhere."""
+    """`data` as llama-server shows it in a chat: an incomplete character at its end is omitted, and each sequence
+    without the form of a character is one U+FFFD. An invalid code point of valid form is shown as elsewhere."""
     try:
         return data.decode()
     except UnicodeDecodeError:
@@ -105,7 +105,7 @@ def _plain_text(data: bytes) -> str:
 
 
 def whole_size(data: bytes | bytearray) -> int:
-    """The length of `data` without a multi-byte character that is cut off at its end."""
+    """The length of `data` without an incomplete multi-byte character at its end."""
     for back in range(1, min(len(data), 3) + 1):
         byte = data[-back]
         length = 2 if byte & 0xE0 == 0xC0 else 3 if byte & 0xF0 == 0xE0 else 4 if byte & 0xF8 == 0xF0 else 1
@@ -115,5 +115,5 @@ def whole_size(data: bytes | bytearray) -> int:
 
 
 def _may_be_forming(data: bytearray, stop: bytes) -> bool:
-    """Whether `data` ends with a beginning of `stop`."""
+    """Whether `data` ends with a prefix of `stop`."""
     return any(data.endswith(stop[:size]) for size in range(min(len(data), len(stop)), 0, -1))

@@ -12,7 +12,7 @@ from bankml.text.markers import trim as _trim
 
 _USER = {"role": "user", "content": "U_USER_MSG Hello END_U"}
 _ANSWER = {"role": "assistant", "content": "A_ASST_MSG I can help END_A"}
-_THOUGHT = "REASON_PART I am thinking END_R"
+_REASONING = "REASON_PART I am thinking END_R"
 _ARGUMENTS = {"AA_ARG_FST_AA": "VVVV", "BB_ARG_SND_BB": "XXXX"}
 _ANCHOR = 64
 
@@ -20,7 +20,7 @@ _SPACE = rf"[{_WHITE_SPACE}]*"
 _MARKER = r"(?:<[^>]*>|\[[^\]]*\])"
 
 Render = Callable[[Sequence[Mapping[str, Any]], bool, bool, Sequence[Mapping[str, Any]]], str | None]
-"""Renders (messages, add_generation_prompt, enable_thinking, tools); None where the template cannot."""
+"""Renders (messages, add_generation_prompt, enable_thinking, tools); None if the template fails."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,8 @@ def reasoning_marks(source: str, render: Render, tool_calls: bool) -> ReasoningM
 
 def compared_marks(render: Render, tool_calls: bool) -> ReasoningMarks:
     """The marks as the comparisons have them."""
-    marks, found = _around_a_thought(render)
-    marks, found = _by_thinking_switched(render, marks, found)
+    marks, found = _around_reasoning(render)
+    marks, found = _by_toggling_thinking(render, marks, found)
     if tool_calls:
         marks, found = _beside_tool_calls(render, marks, found)
     return ReasoningMarks(marks.start, marks.end, found)
@@ -66,30 +66,30 @@ def corrected_marks(source: str, marks: ReasoningMarks) -> ReasoningMarks:
     return marks
 
 
-def _around_a_thought(render: Render) -> tuple[ReasoningMarks, bool]:
+def _around_reasoning(render: Render) -> tuple[ReasoningMarks, bool]:
     without = render([_USER, _ANSWER], False, True, ())
-    with_it = render([_USER, _ANSWER | {"reasoning_content": _THOUGHT}], False, True, ())
-    if without is None or with_it is None or _THOUGHT not in with_it:
+    with_it = render([_USER, _ANSWER | {"reasoning_content": _REASONING}], False, True, ())
+    if without is None or with_it is None or _REASONING not in with_it:
         return ReasoningMarks(), False
     if (wrapped := _wrapped(with_it)) is not None:
         return wrapped, True
-    ended = re.search(f"{_THOUGHT}{_SPACE}({_MARKER}{_SPACE})", with_it)
+    ended = re.search(f"{_REASONING}{_SPACE}({_MARKER}{_SPACE})", with_it)
     return (ReasoningMarks("", ended[1]), True) if ended else (ReasoningMarks(), False)
 
 
 def _wrapped(text: str) -> ReasoningMarks | None:
-    """What `({_MARKER}{_SPACE}){_THOUGHT}({_SPACE}{_MARKER}{_SPACE})` finds first, without a search for every bracket
-    that is never closed."""
+    """The first match of `({_MARKER}{_SPACE}){_REASONING}({_SPACE}{_MARKER}{_SPACE})`, without searching every
+    unclosed bracket."""
     found: dict[int, ReasoningMarks] = {}
-    for thought in re.finditer(f"{_THOUGHT}({_SPACE}{_MARKER}{_SPACE})", text):
-        start = _marker_before(text, thought.start())
+    for reasoning_at in re.finditer(f"{_REASONING}({_SPACE}{_MARKER}{_SPACE})", text):
+        start = _marker_before(text, reasoning_at.start())
         if start >= 0:
-            found[start] = ReasoningMarks(text[start : thought.start()], thought[1])
+            found[start] = ReasoningMarks(text[start : reasoning_at.start()], reasoning_at[1])
     return found[min(found)] if found else None
 
 
 def _marker_before(text: str, at: int) -> int:
-    """Where the marker begins that ends, white space left out, at `at`: -1 where there is none."""
+    """The start of the marker that ends, ignoring white space, at `at`: -1 if there is none."""
     last = at - 1
     while last >= 0 and text[last] in _WHITE_SPACE:
         last -= 1
@@ -97,7 +97,7 @@ def _marker_before(text: str, at: int) -> int:
     return text.find(opening, text.rfind(text[last], 0, last) + 1, last) if opening else -1
 
 
-def _by_thinking_switched(render: Render, marks: ReasoningMarks, found: bool) -> tuple[ReasoningMarks, bool]:
+def _by_toggling_thinking(render: Render, marks: ReasoningMarks, found: bool) -> tuple[ReasoningMarks, bool]:
     off, on = render([_USER], True, False, ()), render([_USER], True, True, ())
     if off is None or on is None:
         return marks, found
@@ -130,14 +130,14 @@ def _beside_tool_calls(render: Render, marks: ReasoningMarks, found: bool) -> tu
         "type": "function",
         "function": {"name": "FFF_FIRST_FUN_F", "arguments": _ARGUMENTS},
     }
-    plain = render([_USER, _ANSWER | {"reasoning_content": _THOUGHT}], False, True, probe_tools())
-    calling = {"role": "assistant", "content": None, "reasoning_content": _THOUGHT, "tool_calls": [call]}
+    plain = render([_USER, _ANSWER | {"reasoning_content": _REASONING}], False, True, probe_tools())
+    calling = {"role": "assistant", "content": None, "reasoning_content": _REASONING, "tool_calls": [call]}
     with_call = render([_USER, calling], False, True, probe_tools())
-    if plain is None or with_call is None or _THOUGHT in plain or _THOUGHT not in with_call:
+    if plain is None or with_call is None or _REASONING in plain or _REASONING not in with_call:
         return marks, found
     if (wrapped := _wrapped(with_call)) is not None:
         return ReasoningMarks(wrapped.start, wrapped.end.lstrip(_WHITE_SPACE)), True
-    ended = re.search(f"{_THOUGHT}{_SPACE}({_MARKER}{_SPACE})", with_call)
+    ended = re.search(f"{_REASONING}{_SPACE}({_MARKER}{_SPACE})", with_call)
     return (ReasoningMarks(marks.start, ended[1]), True) if ended else (marks, False)
 
 

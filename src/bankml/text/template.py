@@ -1,10 +1,9 @@
-"""A model's chat template: messages to the prompt that `llama-server --jinja --reasoning off` (b11192) would make of
+"""A model's chat template: messages to the prompt that `llama-server --jinja --reasoning off` (b11192) makes of
 them."""
 
 import functools
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from bankml.errors import RequestError
@@ -13,37 +12,19 @@ from bankml.text.jinja.budget import RenderBudget, TemplateError, probe_budget, 
 from bankml.text.jinja.interpreter import Interpreter
 from bankml.text.jinja.reader import read
 from bankml.text.jinja.values import Value, from_json
-from bankml.text.markers import common_prefix_size
-from bankml.text.messages import Conversation, Message, adapted, content_text, is_empty, with_fitting_content
-from bankml.text.reasoning import ReasoningMarks, reasoning_marks
+from bankml.text.messages import Conversation, Message, adapted, with_fitting_content
 
-# A rendering may take what a long conversation takes, and a second at most: steps cost about a microsecond each.
+# Enough for a long conversation, and about a second at most: a step costs about a microsecond.
 _STEPS, _STEPS_A_VALUE = 200_000, 200
 _BYTES, _BYTES_A_BYTE = 48 << 20, 16
 _LONGEST_PROBE = 64 << 10
 
 
-@dataclass(frozen=True)
-class RenderedPrompt:
-    """`text` is what the model continues. `prefill` is the beginning of the answer where the conversation's last
-    message is continued: `text` ends with it, and the answer's text starts with it.
-
-    `generation_prompt` is what the template appends to ask for an answer, and `opening` the end of the prompt that the
-    answer's grammar takes before the first token: the generation prompt, or the beginning of the continued answer.
-    Both are "" unless the prompt was rendered for a grammar or continues a message.
-    """
-
-    text: str
-    prefill: str = ""
-    generation_prompt: str = ""
-    opening: str = ""
-
-
 class ChatTemplate:
-    """A compiled template. Safe to use from several threads."""
+    """A compiled template. Thread-safe."""
 
     def __init__(self, source: str, bos_token: str = "", eos_token: str = "") -> None:
-        """Raises Refused for a source that does not parse, is too long, or uses what chat templates do not have."""
+        """Raises Refused for a source that does not parse, is too long, or uses unsupported statements."""
         self.source = source
         self._tree = read(source)
         self._tokens = {"bos_token": bos_token, "eos_token": eos_token}
@@ -51,54 +32,8 @@ class ChatTemplate:
 
     @functools.cached_property
     def capabilities(self) -> Capabilities:
-        """What kinds of message the template was written for, found by rendering probes at the first use."""
+        """Which kinds of message the template supports, found by rendering probes at the first use."""
         return capabilities(self._tree)
-
-    @functools.cached_property
-    def reasoning(self) -> ReasoningMarks:
-        """What the template writes around an assistant's reasoning, found by rendering probes at the first use."""
-        return reasoning_marks(self.source, self._probe, self.capabilities.tool_calls)
-
-    def prompt(
-        self, conversation: Conversation, now: float | None = None, *, for_grammar: bool = False
-    ) -> RenderedPrompt:
-        """The prompt of `conversation`; `now` is the time the template sees, in seconds since the epoch.
-
-        A conversation whose last message is continued is rendered without it, and the beginning of the answer follows.
-        The template is rendered once, and once more where the generation prompt is needed by itself: for an answer
-        that continues a message, and with `for_grammar`. Raises RequestError where the template rejects the messages,
-        or would take too long or write too much.
-        """
-        now = time.time() if now is None else now
-        continued = bool(conversation.continues)
-        asks = conversation.add_generation_prompt and not continued
-        text = self._shown(conversation, asks, now)
-        continued = continued and not is_empty(conversation.messages[-1])
-        if not (continued or for_grammar):
-            return RenderedPrompt(text)
-        other = self._shown(conversation, not asks, now)
-        without, asking = (other, text) if asks else (text, other)
-        generation_prompt = asking[common_prefix_size(without, asking) :]
-        if not continued:
-            return RenderedPrompt(text, "", generation_prompt, generation_prompt)
-        opening, prefill = self._continued(conversation, generation_prompt)
-        return RenderedPrompt(text + opening + prefill, prefill, generation_prompt, opening + prefill)
-
-    def _continued(self, conversation: Conversation, opening: str) -> tuple[str, str]:
-        """What precedes the continued message's text, and that text. `opening`: the generation prompt."""
-        last = conversation.messages[-1]
-        prefill = content_text(last)
-        if self.reasoning.start:
-            if conversation.continues == "reasoning":
-                raise RequestError("an answer cannot be continued inside its reasoning: send the message with content")
-            marks, thought = self.reasoning, last.get("reasoning_content", "")
-            opening = opening.partition(marks.start)[0] + marks.start + thought + marks.end
-        elif conversation.continues == "reasoning":
-            prefill = ""
-        return opening, prefill
-
-    def _shown(self, conversation: Conversation, add_generation_prompt: bool, now: float) -> str:
-        return self.shown(conversation, self.shown_messages(conversation), add_generation_prompt, now)
 
     def shown_messages(self, conversation: Conversation) -> list[Message]:
         """The messages that the template shows: all but one that is continued. Raises RequestError."""
@@ -126,16 +61,6 @@ class ChatTemplate:
             self._remembered[name] = find()
         return self._remembered[name]
 
-    def probe(
-        self,
-        messages: Sequence[Mapping[str, Any]],
-        add_generation_prompt: bool,
-        enable_thinking: bool,
-        tools: Sequence[Mapping[str, Any]],
-    ) -> str | None:
-        """`messages` as they are, for an analysis; None where the template cannot render them."""
-        return self._probe(messages, add_generation_prompt, enable_thinking, tools)
-
     def render(
         self,
         messages: Sequence[Mapping[str, Any]],
@@ -143,7 +68,7 @@ class ChatTemplate:
         variables: Mapping[str, Any] | None = None,
         now: float | None = None,
     ) -> str:
-        """`messages` just as they are, with `variables` (JSON values, by name) beside them. Raises RequestError."""
+        """`messages` rendered unchanged, with `variables` (JSON values, by name). Raises RequestError."""
         now = time.time() if now is None else now
         local = time.localtime(now)
         named = {"datetime": time.strftime("%b %d %Y", local), "date_string": time.strftime("%d %b %Y", local)}
@@ -152,13 +77,14 @@ class ChatTemplate:
         except TemplateError as error:
             raise RequestError(f"the chat template cannot render these messages: {shortened(str(error))}") from None
 
-    def _probe(
+    def probe(
         self,
         messages: Sequence[Mapping[str, Any]],
         add_generation_prompt: bool,
         enable_thinking: bool,
         tools: Sequence[Mapping[str, Any]],
     ) -> str | None:
+        """`messages` as they are, for an analysis; None where the template cannot render them."""
         variables: dict[str, Any] = {"enable_thinking": enable_thinking}
         if tools:
             variables["tools"] = tools
@@ -187,7 +113,7 @@ class ChatTemplate:
 
 
 def _apply_options(scope: dict[str, Value]) -> None:
-    """Templates know two options by several names."""
+    """Two options are known to templates by several names."""
     keep, effort = scope.get("preserve_reasoning"), scope.get("reasoning_effort")
     if isinstance(keep, bool):
         scope["preserve_thinking"] = keep
@@ -203,7 +129,7 @@ def _budget_of(given: Value) -> RenderBudget:
 
 
 def _size(value: Value) -> tuple[int, int]:
-    """How many values there are in `value`, and how many bytes of text."""
+    """The number of values in `value`, and their bytes of text."""
     n_values, n_bytes, pending = 0, 0, [value]
     while pending:
         item = pending.pop()

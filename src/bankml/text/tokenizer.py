@@ -28,7 +28,7 @@ _CUTS = bytes(_cut(attribute) for attribute in range(256))
 
 
 def _byte_of_character() -> dict[str, int]:
-    """The byte each printable stand-in means: visible Latin-1 means itself, the rest follow from U+0100 on in order."""
+    """The byte of each printable stand-in: visible Latin-1 is itself, the others follow from U+0100 in order."""
     visible = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     hidden = [byte for byte in range(256) if byte not in visible]
     return {chr(byte): byte for byte in visible} | {chr(256 + i): byte for i, byte in enumerate(hidden)}
@@ -36,17 +36,17 @@ def _byte_of_character() -> dict[str, int]:
 
 _BYTES = _byte_of_character()
 
-# Real vocabularies stay far below both. Every byte of a special token is a node of the tree they are looked for with; a
-# character that stands for no byte is spelled out with its whole token behind it.
+# Real vocabularies stay far below both. Every byte of a special token is a node of the tree used to find them; a
+# character that stands for no byte is spelled out together with its entire token.
 MAX_SPECIAL_BYTES = 1 << 20
 MAX_SPELLED_BYTES = 16 << 20
 
 
 class Tokenizer:
-    """A vocabulary at work. Safe to use from several threads."""
+    """Encodes and decodes with one vocabulary. Thread-safe."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
-        """Raises Refused for a vocabulary whose tokens would take more memory than any file of theirs suggests."""
+        """Raises Refused for a vocabulary whose tokens would take far more memory than their file."""
         _check_sizes(vocabulary)
         self.vocabulary = vocabulary
         self._native = _native.Tokenizer(
@@ -55,7 +55,7 @@ class Tokenizer:
 
     @classmethod
     def from_header(cls, header: HasMetadata) -> "Tokenizer":
-        """Raises Refused, naming the key, for a vocabulary that bankML does not play."""
+        """Raises Refused, naming the key, for an unsupported vocabulary."""
         return cls(Vocabulary.from_header(header))
 
     @property
@@ -71,7 +71,7 @@ class Tokenizer:
         """The tokens of `text`; nothing is added before or after.
 
         With `parse_special` the texts of control tokens become those tokens; without it only user-defined tokens do. A
-        lone surrogate, or a byte that is not UTF-8, is read as U+FFFD. Runs without the GIL.
+        lone surrogate, or an invalid byte, is read as U+FFFD. Runs without the GIL.
         """
         data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
         if isinstance(text, str) and len(data) != len(text):
@@ -80,6 +80,13 @@ class Tokenizer:
 
     def n_tokens(self, text: str | bytes, parse_special: bool = True) -> int:
         return len(self.encode(text, parse_special))
+
+    @cached_property
+    def control_texts(self) -> tuple[str, ...]:
+        """The texts that are tokenized as control tokens with `parse_special`."""
+        attributes = self.vocabulary.attributes
+        spellings = (self.spelling(token) for token in range(self.n_vocab) if attributes[token] & CONTROL)
+        return tuple(text for spelling in spellings if (text := spelling.decode("utf-8", "ignore")))
 
     @property
     def end_of_generation(self) -> frozenset[int]:
@@ -96,7 +103,7 @@ class Tokenizer:
         return self.spelling(token)
 
     def spelling(self, token: int) -> bytes:
-        """What `token` stands for, control tokens included: `/tokenize`'s pieces and the template's bos_token."""
+        """The text of `token`, also of a control token: `/tokenize`'s pieces and the template's bos_token."""
         text, attribute = self.vocabulary.tokens[token], self.vocabulary.attributes[token]
         if attribute & (CONTROL | UNKNOWN | USER_DEFINED):
             return text.encode()
@@ -106,7 +113,7 @@ class Tokenizer:
 
     @property
     def bos_text(self) -> str:
-        """The text of the beginning-of-sequence token, "" where there is none: a template's `bos_token`."""
+        """The text of the beginning-of-sequence token, "" without one: a template's `bos_token`."""
         return "" if self.vocabulary.bos is None else self.spelling(self.vocabulary.bos).decode(errors="replace")
 
     @property
@@ -120,7 +127,7 @@ def _check_sizes(vocabulary: Vocabulary) -> None:
     special = CONTROL | UNKNOWN | USER_DEFINED
     size = sum(len(token.encode()) for token, kind in zip(tokens, attributes, strict=True) if kind & special)
     if size > MAX_SPECIAL_BYTES:
-        raise Refused(f"{PREFIX}tokens has {size} bytes of special tokens: at most {MAX_SPECIAL_BYTES} are played")
+        raise Refused(f"{PREFIX}tokens has {size} bytes of special tokens, the limit is {MAX_SPECIAL_BYTES}")
     odd = set("".join(tokens)) - _BYTES.keys()
     size = 0
     for token, kind in zip(tokens, attributes, strict=True) if odd else ():
@@ -129,7 +136,7 @@ def _check_sizes(vocabulary: Vocabulary) -> None:
     if size > MAX_SPELLED_BYTES:
         raise Refused(
             f"{PREFIX}tokens has so many characters that stand for no byte, spelled out in {size} bytes: "
-            f"at most {MAX_SPELLED_BYTES} are played"
+            f"the limit is {MAX_SPELLED_BYTES}"
         )
 
 

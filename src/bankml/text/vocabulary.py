@@ -1,6 +1,6 @@
-"""The vocabulary a GGUF header carries, checked and completed the way llama.cpp b11192 completes it at load.
+"""The vocabulary of a GGUF header, validated and completed the way llama.cpp b11192 completes it at load.
 
-llama.cpp guesses from token texts what the header leaves out: which tokens are control tokens, and which of them end an
+llama.cpp infers from token texts what the header leaves out: which tokens are control tokens, and which of them end an
 answer. The rules are those of its `llama_vocab::impl::load` for `gpt2` vocabularies.
 """
 
@@ -16,7 +16,7 @@ from bankml.gguf.values import describe, shown
 PREFIX = "tokenizer.ggml."
 PRETOKENIZERS = ("smollm", "qwen2")
 
-# What a token is, as bits: a retyped token keeps what it was.
+# A token's attributes as bits: a retyped token keeps its former ones.
 UNKNOWN, UNUSED, NORMAL, CONTROL, USER_DEFINED, BYTE, UNDEFINED = 1, 2, 4, 8, 16, 32, 64
 _ATTRIBUTES = bytes([UNDEFINED, NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE])  # by `token_type`
 
@@ -49,7 +49,7 @@ _ALWAYS_SHOWN = ("<|channel|>", "<|message|>", "<|start|>", "<|constrain|>")
 
 @dataclass(frozen=True)
 class _Purpose:
-    """A purpose a token may serve: the header keys that name it, else the texts it is known by."""
+    """A purpose of a token: the header keys that name it, else the texts it is recognized by."""
 
     keys: tuple[str, ...]
     names: tuple[str, ...]
@@ -106,7 +106,7 @@ _FILL_IN_THE_MIDDLE = (
 )
 _ENDING_KEYS = ("eos_token_id", "eot_token_id", "eom_token_id")
 _OTHER_KEYS = ("bos_token_id", "unknown_token_id", "seperator_token_id", "padding_token_id", "mask_token_id")
-_DEFAULT_BOS = 11  # what llama.cpp takes where a gpt2 vocabulary names none
+_DEFAULT_BOS = 11  # llama.cpp's for a gpt2 vocabulary that names none
 
 
 class HasMetadata(Protocol):
@@ -116,7 +116,7 @@ class HasMetadata(Protocol):
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """`tokens` by id as the file spells them, `attributes` one byte of bits a token, `merges` best first."""
+    """`tokens` by id as the file spells them, `attributes` one byte of bits per token, `merges` best first."""
 
     tokens: list[str]
     attributes: bytes
@@ -128,25 +128,27 @@ class Vocabulary:
 
     @classmethod
     def from_header(cls, header: HasMetadata) -> "Vocabulary":
-        """Raises Refused, naming the key, for a vocabulary that bankML does not play."""
+        """Raises Refused, naming the key, for an unsupported vocabulary."""
         return _read(header.metadata)
 
 
-def played_pretokenizer(metadata: Mapping[str, Any]) -> str:
-    """The pre-tokenizer that the header names. Raises Refused, naming the key, where it shows before a token is read
-    that the vocabulary is not played."""
+def supported_pretokenizer(metadata: Mapping[str, Any]) -> str:
+    """The pre-tokenizer that the header names. Raises Refused, naming the key, if the vocabulary is unsupported, before
+    a token is read."""
     model = _text(metadata, "model")
     if model != "gpt2":
-        raise UnsupportedModel(f"{PREFIX}model is {shown(model)}: bankML plays gpt2 vocabularies")
+        raise UnsupportedModel(f"{PREFIX}model: unsupported vocabulary {shown(model)} (supported: gpt2)")
     pretokenizer = _text(metadata, "pre")
     if pretokenizer not in PRETOKENIZERS:
-        raise UnsupportedModel(f"{PREFIX}pre is {shown(pretokenizer)}: bankML plays {' and '.join(PRETOKENIZERS)}")
+        raise UnsupportedModel(
+            f"{PREFIX}pre: unsupported pre-tokenizer {shown(pretokenizer)} (supported: {', '.join(PRETOKENIZERS)})"
+        )
     _refuse_what_changes_text(metadata)
     return pretokenizer
 
 
 def _read(metadata: Mapping[str, Any]) -> Vocabulary:
-    pretokenizer = played_pretokenizer(metadata)
+    pretokenizer = supported_pretokenizer(metadata)
     tokens = _strings(metadata, "tokens")
     tokens = [token or f"[EMPTY_{id}]" for id, token in enumerate(tokens)]
     ids = {token: id for id, token in enumerate(tokens)}
@@ -156,7 +158,7 @@ def _read(metadata: Mapping[str, Any]) -> Vocabulary:
     merges = _strings(metadata, "merges")
     for rank, merge in enumerate(merges):
         if merge.find(" ", 1) < 0 or merge.count(" ") != 1:
-            raise Refused(f"{PREFIX}merges has no two sides at {rank}: {shown(merge)}")
+            raise Refused(f"{PREFIX}merges has an entry without two sides at {rank}: {shown(merge)}")
     attributes = bytearray(_attributes(metadata, tokens))
     named = _named_ids(metadata, len(tokens))
     if "eos_token_id" not in named:
@@ -193,7 +195,7 @@ def _strings(metadata: Mapping[str, Any], key: str) -> list[str]:
         raise Refused(f"{PREFIX}{key} is empty")
     try:
         return [value.decode() for value in values]
-    except (AttributeError, UnicodeDecodeError):  # some value is no bytes, or no UTF-8: which, is looked up
+    except (AttributeError, UnicodeDecodeError):  # a value is not bytes, or not UTF-8: find out which
         return [_decoded(value, key) for value in values]
 
 
@@ -208,7 +210,7 @@ def _attributes(metadata: Mapping[str, Any], tokens: Sequence[str]) -> bytes:
         raise Refused(f"{PREFIX}token_type has {len(types)} entries for {len(tokens)} tokens")
     for id, kind in enumerate(types):
         if not 0 <= kind < len(_ATTRIBUTES):
-            raise Refused(f"{PREFIX}token_type of token {id} is {kind}: 0 to {len(_ATTRIBUTES) - 1} is known")
+            raise Refused(f"{PREFIX}token_type of token {id} is {kind}, expected 0 to {len(_ATTRIBUTES) - 1}")
         if kind == 6 and not re.fullmatch(r"<0x[0-9A-Fa-f]{2}>", tokens[id]):
             raise Refused(f"{PREFIX}token_type says token {id} is a byte, but its text is {shown(tokens[id])}")
     return bytes(list(types)).translate(_ATTRIBUTES + bytes(256 - len(_ATTRIBUTES)))
@@ -230,7 +232,7 @@ def _named_ids(metadata: Mapping[str, Any], n_tokens: int) -> dict[str, int]:
 
 
 def _complete(tokens: list[str], ids: Mapping[str, int], attributes: bytearray, named: Mapping[str, int]) -> set[int]:
-    """Retypes tokens by their text, in `attributes`, and returns the tokens that end an answer."""
+    """Retypes tokens by their text, in `attributes`, and returns the end-of-generation tokens."""
     ends = set()
     for purpose in _FILL_IN_THE_MIDDLE:
         id = next((named[key] for key in reversed(purpose.keys) if key in named), None)
@@ -249,7 +251,7 @@ def _complete(tokens: list[str], ids: Mapping[str, int], attributes: bytearray, 
             attributes[ids[name]] = USER_DEFINED
     ends.update(named[key] for key in _ENDING_KEYS if key in named)
 
-    # Where other tokens of the set show whose vocabulary this is, one of the names means something else there.
+    # Other tokens of the set can show whose vocabulary this is; one of the names then has another meaning.
     texts = {tokens[id]: id for id in ends}
     calls = "<|call|>" in texts or "<|calls|>" in texts
     if "<|end|>" in texts and calls and ("<|return|>" in texts or "<|flush|>" in texts):
@@ -274,19 +276,19 @@ def _refuse_what_changes_text(metadata: Mapping[str, Any]) -> None:
         if not isinstance(value, bool):
             raise Refused(f"{PREFIX}{key} is {describe(value)}, not true or false")
         if value:
-            raise Refused(f"{PREFIX}{key} is true: bankML adds no such token")
+            raise Refused(f"{PREFIX}{key} is true: adding tokens to a text is unsupported")
     suppressed = metadata.get(PREFIX + "suppress_tokens", ())
     if isinstance(suppressed, str | bytes) or not hasattr(suppressed, "__len__"):
         raise Refused(f"{PREFIX}suppress_tokens is {describe(suppressed)}, not an array of token ids")
     if len(suppressed):
-        raise Refused(f"{PREFIX}suppress_tokens names tokens: bankML suppresses none")
+        raise Refused(f"{PREFIX}suppress_tokens names tokens: suppressing tokens is unsupported")
 
 
 def _refuse_stripping(metadata: Mapping[str, Any], ids: Mapping[str, int]) -> None:
-    """llama.cpp strips white space around special tokens of models it knows by name; none of them is ours to play."""
+    """llama.cpp strips white space around special tokens of models it knows by name; those are unsupported here."""
     name = metadata.get("general.name", "")
     lower = (name.decode(errors="replace") if isinstance(name, bytes) else str(name)).lower()
     if "phi-3" in lower or "phi3" in lower or ("modern-bert" in lower and "[MASK]" in ids):
         raise Refused(
-            f"general.name is {shown(lower)}: bankML does not strip white space around that model's special tokens"
+            f"general.name is {shown(lower)}: stripping white space around that model's special tokens is unsupported"
         )

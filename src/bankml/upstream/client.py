@@ -1,7 +1,7 @@
-"""Connections to the engine, kept alive between requests; used by worker threads, blocking.
+"""Persistent connections to the engine, used by worker threads, blocking.
 
-A worker that waits for the engine looks every `_POLL` seconds whether its client is still there. If not, its connection
-is closed, and llama-server stops generating when it sees that.
+A worker that waits for the engine checks every `_POLL` seconds whether its client is still connected. If not, the
+connection to the engine is closed, and llama-server stops generating when it notices.
 """
 
 import os
@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bankml.errors import Cancelled, EngineFailed
+from bankml.errors import Cancelled, EngineFailed, EngineTimeout
 from bankml.http.limits import Limits
 from bankml.upstream.engine_answer import AnswerReader, EngineHead, broken
 
@@ -25,33 +25,39 @@ SocketName = tuple[str, int]
 
 
 class ConnectionLost(EngineFailed):
-    """The engine closed the connection and had sent nothing of its answer."""
+    """The engine closed the connection without sending any byte of a response."""
 
 
 @dataclass(frozen=True)
 class Patience:
-    """How long a worker waits: until `cancelled()` (Cancelled is raised) or `until` (EngineFailed)."""
+    """How long a worker waits: until `cancelled()` (raises Cancelled), or until the time `until`, or for `silence`
+    seconds without a byte of the engine (raises EngineTimeout)."""
 
     cancelled: Callable[[], bool]
     until: float | None = None
+    silence: float | None = None
 
-    def check(self) -> None:
+    def check(self, since: float) -> None:
+        """`since` is when the last byte was received or sent (time.monotonic)."""
+        now = time.monotonic()
         if self.cancelled():
             raise Cancelled
-        if self.until is not None and time.monotonic() > self.until:
-            raise EngineFailed("llama-server did not answer in time")
+        if self.until is not None and now > self.until:
+            raise EngineTimeout("llama-server did not respond in time")
+        if self.silence is not None and now - since > self.silence:
+            raise EngineTimeout(f"llama-server sent nothing for {self.silence:g} s")
 
 
 @dataclass(frozen=True)
 class EngineResponse:
-    """A whole answer."""
+    """A complete response."""
 
     head: EngineHead
     body: bytes
 
 
 class EngineConnection:
-    """One connection, one request at a time. After an answer read to its end `open` says whether it can be used again.
+    """One connection, one request at a time. After a response was read to its end `open` says whether it can be reused.
 
     `kept`: it was idle before this request, so the engine may have closed it. `adapters_checked`: the engine has said
     over it which LoRA adapters it has loaded.
@@ -59,7 +65,7 @@ class EngineConnection:
 
     def __init__(self, connected: socket.socket, host: str, limits: Limits) -> None:
         self._socket = connected
-        # The kernel's own time-out: Python's would be a system call more each time.
+        # The kernel's own timeout: Python's would need another system call each time.
         self._socket.settimeout(None)
         for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
             self._socket.setsockopt(socket.SOL_SOCKET, option, _TIMEVAL.pack(0, int(_POLL * 1e6)))
@@ -73,13 +79,14 @@ class EngineConnection:
         self.open = False
         self._socket.close()
 
-    def whole(self, method: str, target: str, body: bytes | None, patience: Patience) -> EngineResponse:
-        """Asks and reads the whole answer. Raises EngineFailed, ConnectionLost or Cancelled; it is closed then."""
-        answer = self.ask(method, target, body, patience)
-        return EngineResponse(answer.head, answer.whole())
+    def fetch(self, method: str, target: str, body: bytes | None, patience: Patience) -> EngineResponse:
+        """Sends a request and reads the complete response. Raises EngineFailed, ConnectionLost or Cancelled; the
+        connection is closed then."""
+        answer = self.send(method, target, body, patience)
+        return EngineResponse(answer.head, answer.read_all())
 
-    def ask(self, method: str, target: str, body: bytes | None, patience: Patience) -> "EngineAnswer":
-        """Asks and reads the answer's head. `target` is one that has come as a request's. Raises as `whole`."""
+    def send(self, method: str, target: str, body: bytes | None, patience: Patience) -> "EngineAnswer":
+        """Sends a request and reads the response's head. `target` is a valid request target. Raises as `fetch`."""
         head = f"{method} {target} HTTP/1.1\r\nHost: {self._host}\r\n"
         if body is not None:
             head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
@@ -95,20 +102,22 @@ class EngineConnection:
         return EngineAnswer(self, reader, reader.head, first, patience, self._limits)
 
     def _send(self, data: bytes, patience: Patience) -> None:
-        rest = memoryview(data)
+        rest, since = memoryview(data), time.monotonic()
         while rest:
             try:
                 rest = rest[self._socket.send(rest) :]
+                since = time.monotonic()
             except BlockingIOError:
-                patience.check()
+                patience.check(since)
             except OSError:
-                return  # it may have answered before it closed, and if not, reading tells
+                return  # it may have responded before it closed; if not, reading fails
 
     def take(self, reader: AnswerReader, patience: Patience | None) -> bytes:
-        """Waits for bytes and gives them to `reader`. What of them is the body's. Without patience it waits for none.
+        """Waits for bytes, passes them to `reader` and returns the body's part. Without patience it does not wait.
 
         Raises EngineFailed, ConnectionLost, Cancelled.
         """
+        since = time.monotonic()
         while True:
             try:
                 data = self._socket.recv(_READ, 0 if patience else socket.MSG_DONTWAIT)
@@ -116,7 +125,7 @@ class EngineConnection:
             except BlockingIOError:
                 if patience is None:
                     return b""
-                patience.check()
+                patience.check(since)
             except OSError:  # reset
                 if reader.begun:
                     raise broken("the connection was reset within it") from None
@@ -134,7 +143,7 @@ class EngineConnection:
 
 
 class EngineAnswer:
-    """An answer whose head has come, and `first` of its body. `settle` it when its body is read, or is not wanted."""
+    """A response whose head has been read, and the `first` bytes of its body. Call `settle` at the end."""
 
     def __init__(
         self,
@@ -161,11 +170,11 @@ class EngineAnswer:
         return self.connection.take(self._reader, self._patience)
 
     def pull(self) -> bytes:
-        """What more of the body has come already. Raises EngineFailed."""
+        """Further bytes of the body that were received already. Raises EngineFailed."""
         return self.connection.take(self._reader, None)
 
-    def whole(self) -> bytes:
-        """The whole body; it is settled then. Raises EngineFailed, also for a body beyond the limit, and Cancelled."""
+    def read_all(self) -> bytes:
+        """The complete body; calls `settle`. Raises EngineFailed, also for a body beyond the limit, and Cancelled."""
         parts, size = [self.first], len(self.first)
         try:
             while not self.complete:
@@ -178,7 +187,7 @@ class EngineAnswer:
         return b"".join(parts)
 
     def settle(self) -> None:
-        """Closes the connection unless the whole answer was read and the engine keeps it open."""
+        """Closes the connection unless the response was read to its end and the engine keeps it open."""
         if not (self.complete and self.head.keeps_open):
             self.connection.close()
 
@@ -192,7 +201,7 @@ class Upstream:
         host, port = address
         self.shown = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         self._lock = threading.Lock()
-        self._kept: list[tuple[float, EngineConnection]] = []  # the last one is the youngest
+        self._kept: list[tuple[float, EngineConnection]] = []  # oldest first
 
     def connect(self) -> EngineConnection:
         """A new connection. Raises EngineFailed."""
@@ -205,19 +214,19 @@ class Upstream:
         return EngineConnection(connected, self.shown, self.limits)
 
     def take(self) -> EngineConnection:
-        """The connection that was used last, else a new one. A kept one may be closed by now: see its `kept`."""
+        """The most recently used idle connection, else a new one. An idle one may be closed by now: see its `kept`."""
         with self._lock:
-            self._forget_old()
+            self._close_old()
             if self._kept:
                 return self._kept.pop()[1]
         return self.connect()
 
     def give_back(self, connection: EngineConnection) -> None:
-        """`connection` may be taken by others, if its last answer left it open."""
+        """Returns `connection` to the pool, if its last response left it open."""
         if not connection.open:
             return
         with self._lock:
-            self._forget_old()
+            self._close_old()
             if len(self._kept) < self.limits.engine_kept:
                 connection.kept = True
                 self._kept.append((time.monotonic(), connection))
@@ -225,13 +234,13 @@ class Upstream:
         connection.close()
 
     def close(self) -> None:
-        """Closes the connections that nobody uses."""
+        """Closes the idle connections."""
         with self._lock:
             for _, connection in self._kept:
                 connection.close()
             self._kept.clear()
 
-    def _forget_old(self) -> None:
+    def _close_old(self) -> None:
         oldest = time.monotonic() - self.limits.engine_idle
         while self._kept and self._kept[0][0] < oldest:
             self._kept.pop(0)[1].close()

@@ -1,11 +1,11 @@
-"""One answer of the engine as its bytes come in: its head under the wire's limits, its body without the framing.
+"""Parses one response of the engine: its head within the limits, its body without the framing. Sans-IO.
 
-The meter and the rules that read a request's head read this one too. h11 does not: it does not tell a chunk's size, and
-a size has to be judged when it is announced, before a byte of it is kept; and it took 55 µs of each exchange.
+The reader and the rules of a request's head are used for this one too. h11 is not: it does not expose a chunk's size,
+which has to be checked when it is announced, before a byte of it is buffered; and it took 55 µs of each exchange.
 
-    framing        the body ends                      an end of the connection before that
-    Sized          after Content-Length bytes         the answer is broken off
-    Chunked        after the chunk of size 0          the answer is broken off
+    framing        the body ends                      the connection closes before that
+    Sized          after Content-Length bytes         the response is incomplete
+    Chunked        after the chunk of size 0          the response is incomplete
     UntilClosed    with the connection                -
 """
 
@@ -25,7 +25,7 @@ _BODILESS = (204, 304)
 
 
 def broken(why: str) -> EngineFailed:
-    return EngineFailed(f"llama-server's answer cannot be read: {why}")
+    return EngineFailed(f"llama-server's response cannot be read: {why}")
 
 
 @dataclass(frozen=True)
@@ -49,11 +49,11 @@ class Framing(Protocol):
 
 
 class AnswerReader:
-    """Reads the answer to a GET or a POST. Raises EngineFailed at the first wrong byte."""
+    """Parses the response to a GET or a POST. Raises EngineFailed at the first wrong byte."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._meter = HeadReader(limits, first_line="status line")
+        self._head_reader = HeadReader(limits, first_line="status line")
         self._framing: Framing | None = None
         self.head: EngineHead | None = None
         self.begun = False
@@ -63,11 +63,11 @@ class AnswerReader:
         return self._framing is not None and self._framing.complete
 
     def take(self, data: bytes) -> bytes:
-        """Takes what came; gives what of it is the body's."""
+        """Parses `data`; returns the body's part of it."""
         self.begun = True
         if self._framing is None:
             try:
-                rest = self._meter.take(data)
+                rest = self._head_reader.take(data)
             except RequestError as error:
                 raise broken(error.message) from None
             if rest is None:
@@ -80,17 +80,17 @@ class AnswerReader:
         return body
 
     def ended(self) -> None:
-        """The engine sends no more."""
+        """The engine has closed its sending side."""
         if isinstance(self._framing, UntilClosed):
             self._framing.complete = True
         elif not self.complete:
             raise broken("the connection ended within it" if self.begun else "the connection ended before it")
 
     def _begin(self) -> Framing:
-        head = self._meter.head
+        head = self._head_reader.head
         status_line = _STATUS_LINE.fullmatch(head.lines[0])
         if status_line is None:
-            raise broken("its first line is no status line of HTTP/1.1 or HTTP/1.0")
+            raise broken("its first line is not a status line of HTTP/1.1 or HTTP/1.0")
         try:
             rules.characters(head, self._limits)
             rules.content_length(head, self._limits)
@@ -98,7 +98,7 @@ class AnswerReader:
             raise broken(error.message) from None
         status = int(status_line[2])
         if status < 200:
-            raise broken("it begins with an informational answer that nobody asked for")
+            raise broken("it begins with an unexpected informational response")
         framing = self._framing_of(status, head)
         options = [option.strip() for option in b",".join(head.values(b"connection")).lower().split(b",")]
         keeps_open = status_line[1] == b"1" and b"close" not in options and not isinstance(framing, UntilClosed)
@@ -120,7 +120,7 @@ class AnswerReader:
             return UntilClosed()
         length, most = int(lengths[0]), self._limits.engine_body
         if length > most:
-            raise broken(f"its Content-Length is {length}, and {most} bytes are taken at most")
+            raise broken(f"its Content-Length is {length}, more than the limit of {most} bytes")
         return Sized(length)
 
 
@@ -156,7 +156,7 @@ class Chunked:
 
     def take(self, data: bytes) -> tuple[bytes, bytes]:
         if self._missing == 0 and not (self._line or self._end_due or self._trailers is not None):
-            match = _CHUNK_START.match(data)  # most often one chunk has come, whole
+            match = _CHUNK_START.match(data)  # most often data is one complete chunk
             if match and 0 < (size := int(match[1], 16)) == len(data) - match.end() - 2 and data.endswith(b"\r\n"):
                 return data[match.end() : match.end() + size], b""
         body: list[bytes] = []
@@ -170,15 +170,15 @@ class Chunked:
             else:
                 end = data.find(b"\n", at)
                 part = data[at : end + 1 if end >= 0 else len(data)]
-                self._add_to_line(part, whole=end >= 0)
+                self._add_to_line(part, complete=end >= 0)
             at += len(part)
         return b"".join(body), data[at:]
 
-    def _add_to_line(self, part: bytes, whole: bool) -> None:
+    def _add_to_line(self, part: bytes, complete: bool) -> None:
         if len(self._line) + len(part) > self._limits.engine_line:
             raise broken(f"a line between its chunks is longer than {self._limits.engine_line} bytes")
         self._line += part
-        if not whole:
+        if not complete:
             return
         line = bytes(self._line)
         self._line.clear()

@@ -1,10 +1,10 @@
-"""The application in front of llama-server: its answers passed on, those of the chat with a receipt.
+"""The application in front of llama-server: forwards its responses, those of the chat with a receipt.
 
-    path                                     answered by
+    path                                     handled by
     GET /bankml                              bankML: what was verified, and where the engine is
-    POST /bankml/verify                      bankML: the file is hashed again
+    POST /bankml/verify                      bankML: hashes the file again
     GET /health /props /v1/models            the engine
-    POST /v1/chat/completions                the engine, receipt added
+    POST /v1/chat/completions                the engine, with a receipt added
 
 Before every response of the engine, the file and the engine are checked (see verifier), and before every receipt the
 file is checked again. An error response of the engine is passed on, status and body; a response that cannot be read
@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from bankml.errors import Cancelled, EngineFailed, MethodNotAllowed, NotFound
-from bankml.http.exchange import EVENT_STREAM, JSON, Reply, Request, RequestOutcome
+from bankml.http.exchange import EVENT_STREAM, JSON, TEXT, Reply, Request, RequestOutcome
 from bankml.http.json_out import json_bytes, rehashed
 from bankml.http.relay import Relay
 from bankml.http.reply import WireReply
@@ -29,19 +29,19 @@ from bankml.upstream.verifier import EngineErrorResponse, EngineVerifier, Verifi
 
 
 class Outgoing(TrackedReply):
-    """A reply of the gateway's own connections, which can relay."""
+    """A reply over one of the server's own connections, which can relay."""
 
     def relay(self, relay: Relay) -> None:
         """Raises Cancelled, or what the relay's source raised."""
         if not isinstance(self.reply, WireReply):
-            raise TypeError("an answer of the engine's is relayed over a connection of the gateway's only")
+            raise TypeError("only a reply over one of the server's connections can relay")
         if not self.reply.relay(relay):
             raise Cancelled
 
 
 @dataclass(frozen=True)
 class _Events:
-    """The events of a stream as a relay's source."""
+    """The events of a stream as the source of a relay."""
 
     answer: EngineAnswer
     stream: EventStream
@@ -61,10 +61,10 @@ class _Events:
 
 
 class Proxy:
-    """Answers requests with what the engine that `vouch` checks answers; any number of threads may call it."""
+    """Handles requests through the engine that `verifier` checks; any number of threads may call it."""
 
-    def __init__(self, vouch: EngineVerifier) -> None:
-        self._vouch = vouch
+    def __init__(self, verifier: EngineVerifier) -> None:
+        self._verifier = verifier
         looks = dict.fromkeys(("/health", "/v1/health", "/props", "/models", "/v1/models"), ("GET", self._look))
         chats = dict.fromkeys(("/chat/completions", "/v1/chat/completions"), ("POST", self._chat))
         self._routes: Mapping[str, tuple[str, Callable[[Request, Outgoing], RequestOutcome]]] = {
@@ -75,7 +75,7 @@ class Proxy:
         }
 
     def answer(self, request: Request, reply: Reply) -> RequestOutcome:
-        """Answers `request` through `reply`. Whatever goes wrong becomes an answer, or an event once one has begun."""
+        """Handles `request` through `reply`. Every failure becomes an error response, or an error event in a stream."""
         return respond(request, Outgoing(reply), self._handle)
 
     def _handle(self, request: Request, reply: Outgoing) -> RequestOutcome:
@@ -85,18 +85,18 @@ class Proxy:
             return _pass_on(error.answer, reply)
 
     def route(self, request: Request) -> str | None:
-        """The path of the table above that `request` asks for."""
+        """The path of the table above that `request` is for."""
         return request.path if request.path in self._routes else None
 
     def state(self) -> ServerState:
-        """What is true of it at this moment, for its metrics; of the engine only that it is one."""
+        """The current state for the metrics; of the engine only its name is known."""
         return ServerState(ENGINE)
 
-    # ---- what is answered
+    # ---- routes
 
     def _route(self, request: Request) -> Callable[[Request, Outgoing], RequestOutcome]:
         if request.path not in self._routes:
-            raise NotFound("there is nothing at this path; GET /bankml says what this server is")
+            raise NotFound("there is nothing at this path; GET /bankml describes this server")
         method, handler = self._routes[request.path]
         if request.method != method and (request.method, method) != ("HEAD", "GET"):
             allowed = ("GET", "HEAD") if method == "GET" else (method,)
@@ -109,64 +109,69 @@ class Proxy:
 
     def _verify(self, request: Request, reply: Outgoing) -> RequestOutcome:
         """Hashes the file now. Raises ModelChanged."""
-        rehash, verified = self._vouch.rehash, self._vouch.verified
+        rehash, verified = self._verifier.rehash, self._verifier.verified
         rehash.run()
-        self._vouch.check_file()
+        self._verifier.check_file()
         reply.whole(200, json_bytes(rehashed(model_name(verified), verified.sha256, rehash.verified_at)))
         return RequestOutcome(200)
 
     def _status(self) -> dict[str, object]:
-        vouch = self._vouch
-        return status(vouch.verified, vouch.upstream.shown, vouch.loading, vouch.rehash.verified_at)
+        verifier = self._verifier
+        return status(verifier.verified, verifier.upstream.shown, verifier.loading, verifier.rehash.verified_at)
 
     def _look(self, request: Request, reply: Outgoing) -> RequestOutcome:
-        vouched = self._vouch.connection(reply.cancelled)
-        answer = vouched.props
+        checked = self._verifier.connection(reply.cancelled)
+        answer = checked.props
         if request.path != "/props":
-            answer = vouched.connection.whole("GET", _target(request), None, self._vouch.patience(reply.cancelled))
-        self._vouch.upstream.give_back(vouched.connection)
+            answer = checked.connection.fetch("GET", _target(request), None, self._verifier.patience(reply.cancelled))
+        self._verifier.upstream.give_back(checked.connection)
         return _pass_on(answer, reply)
 
     def _chat(self, request: Request, reply: Outgoing) -> RequestOutcome:
-        vouched = self._vouch.connection(reply.cancelled)
-        answer = vouched.connection.ask("POST", _target(request), request.body, Patience(reply.cancelled))
+        checked = self._verifier.connection(reply.cancelled)
+        answer = checked.connection.send(
+            "POST",
+            _target(request),
+            request.body,
+            Patience(reply.cancelled, silence=self._verifier.upstream.limits.engine_silence),
+        )
         try:
-            return self._chat_answer(request, vouched, answer, reply)
+            return self._chat_answer(request, checked, answer, reply)
         finally:
             answer.settle()
-            self._vouch.upstream.give_back(vouched.connection)
+            self._verifier.upstream.give_back(checked.connection)
 
     def _chat_answer(
-        self, request: Request, vouched: VerifiedConnection, answer: EngineAnswer, reply: Outgoing
+        self, request: Request, checked: VerifiedConnection, answer: EngineAnswer, reply: Outgoing
     ) -> RequestOutcome:
         if answer.head.status != 200:
-            return _pass_on(EngineResponse(answer.head, answer.whole()), reply)
-        tally = Tally(vouched.provenance, request.body, request.arrived)
+            return _pass_on(EngineResponse(answer.head, answer.read_all()), reply)
+        tally = Tally(checked.provenance, request.body, request.arrived)
         transcript = Transcript(tally)
         if answer.head.media_type == EVENT_STREAM:
-            stream = EventStream(tally, transcript, self._vouch.upstream.limits.engine_body)
+            stream = EventStream(tally, transcript, self._verifier.upstream.limits.engine_body)
             failed = self._stream(answer, stream, reply)
         elif answer.head.media_type == "application/json":
-            body = answer.whole()
-            self._vouch.check_file()
-            reply.whole(200, with_receipt(body, transcript), answer.head.content_type)
+            body = answer.read_all()
+            self._verifier.check_file()
+            reply.whole(200, with_receipt(body, transcript), JSON)
             failed = False
         else:
-            raise EngineFailed("llama-server's answer is neither JSON nor a stream of events")
+            raise EngineFailed("llama-server's response is neither JSON nor an event stream")
         counts = transcript.counts
         note = "the engine failed" if failed else transcript.finish
         return RequestOutcome(200, counts.prompt, counts.cached, counts.completion, note, ttft_ms=tally.ttft_ms)
 
     def _stream(self, answer: EngineAnswer, stream: EventStream, reply: Outgoing) -> bool:
-        """Passes the events on. Whether the engine said in one of them that it failed."""
+        """Forwards the events. Returns whether one of them is an error event of the engine."""
         events = stream.take(answer.first)
         while not (events or answer.complete):
             events = stream.take(answer.wait())
         if events:
             _write(reply, events)
         if not answer.complete:
-            reply.relay(Relay(_Events(answer, stream)))
-        self._vouch.check_file()
+            reply.relay(Relay(_Events(answer, stream), self._verifier.upstream.limits.engine_silence))
+        self._verifier.check_file()
         _write(reply, stream.end())
         reply.finish()
         return stream.failed
@@ -177,12 +182,13 @@ def _target(request: Request) -> str:
 
 
 def _pass_on(answer: EngineResponse, reply: Reply) -> RequestOutcome:
-    """An answer as the engine gave it. What is neither 200 nor an error is none that it gives."""
+    """Forwards a response of the engine; it sends no status but 200 and errors. What a browser could display or run is
+    sent as plain text: every response has `X-Content-Type-Options: nosniff`."""
     code = answer.head.status
     if code != 200 and not 400 <= code <= 599:
-        raise EngineFailed(f"llama-server answered with status {code}")
-    reply.whole(code, answer.body, answer.head.content_type or JSON)
-    return RequestOutcome(code, note="" if code == 200 else "the engine's answer")
+        raise EngineFailed(f"llama-server responded with status {code}")
+    reply.whole(code, answer.body, JSON if answer.head.media_type in ("", "application/json") else TEXT)
+    return RequestOutcome(code, note="" if code == 200 else "the engine's error")
 
 
 def _write(reply: TrackedReply, data: bytes) -> None:

@@ -1,11 +1,12 @@
-"""llama-server as a child process that cannot outlive us.
+"""llama-server as a child process that does not outlive bankML.
 
-On Linux the kernel is asked, in the child and before it becomes llama-server, to kill it when the thread that started
-it ends (prctl(2), PR_SET_PDEATHSIG): so whatever ends us, SIGKILL included, ends the child. The main thread must start
-it, which lives as long as the process. A parent that died before the kernel was asked is noticed by its number.
+On Linux the child asks the kernel, before it executes llama-server, to be killed when the thread that started it ends
+(prctl(2), PR_SET_PDEATHSIG): so whatever ends bankML, SIGKILL included, ends the child. The main thread must start it,
+which lives as long as the process. A parent that died before the prctl is noticed by its process id.
 
-The child has a process group of its own, so that a terminal's Ctrl-C reaches us alone and answers can end in order.
-Its output goes to a log file if one is named; otherwise its last lines are kept, to be shown when it ends unasked.
+The child has a process group of its own, so that a terminal's Ctrl-C reaches bankML alone and responses can be
+completed. A wrapper script's own children are in that group too, and end with it (process_group). The output goes to a
+log file if one is named; otherwise its last lines are kept for the message about an unexpected end.
 """
 
 import contextlib
@@ -14,17 +15,20 @@ import os
 import shutil
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import IO
 
-from bankml.errors import EngineFailed, UsageError
+from bankml.errors import EngineFailed, FileProblem, UsageError
 from bankml.files import problem
 from bankml.upstream.client import SocketName
+from bankml.upstream.process_group import ProcessGroup
 
 READY_WITHIN = 900.0
 """Seconds for a spawned engine to load its model."""
@@ -34,7 +38,7 @@ _STOPS_WITHIN = 0.7  # seconds from SIGTERM to SIGKILL: with the gateway's grace
 _LINES_KEPT = 20
 _LINES_SHOWN = 3
 _LINE = 4096  # bytes of a line that are kept
-_ENVIRONMENT_OF_THE_ENGINE = ("LLAMA_ARG_", "LLAMA_API_KEY")  # would add to the command line, unseen
+_ENGINE_VARIABLES = ("LLAMA_ARG_", "LLAMA_API_KEY")  # would add options to the command line
 
 
 @dataclass(frozen=True)
@@ -67,10 +71,11 @@ class SpawnOptions:
 
 
 class Child:
-    """The running child. `ended` is called, in another thread, when it ends without having been stopped."""
+    """The running child. `ended` is called, in another thread, with a message when it ends without `stop`."""
 
-    def __init__(self, process: "subprocess.Popen[bytes]", ended: Callable[[str], object]) -> None:
+    def __init__(self, process: "subprocess.Popen[bytes]", group: ProcessGroup, ended: Callable[[str], object]) -> None:
         self._process = process
+        self._group = group
         self._ended = ended
         self._stopping = False
         self._last: deque[bytes] = deque(maxlen=_LINES_KEPT)
@@ -85,40 +90,42 @@ class Child:
         """Raises EngineFailed once the child has ended."""
         code = self._process.poll()
         if code is not None:
-            self._watcher.join(0.2)  # its last words
-            raise EngineFailed(self._obituary(code))
+            self._watcher.join(0.2)  # for its last lines
+            raise EngineFailed(self._exit_message(code))
 
     def stop(self) -> None:
-        """SIGTERM, then SIGKILL; returns when the child is gone."""
+        """SIGTERM to the group, then SIGKILL; returns when the child has ended."""
         self._stopping = True
         for number in (signal.SIGTERM, signal.SIGKILL):
-            with contextlib.suppress(ProcessLookupError):
-                self._process.send_signal(number)
+            self._group.signal(number)
             with contextlib.suppress(subprocess.TimeoutExpired):
+                until = time.monotonic() + _STOPS_WITHIN
                 self._process.wait(_STOPS_WITHIN)
-                return
+                if self._group.wait(until - time.monotonic()):
+                    break
         self._process.wait()
+        self._group.release()
 
     def _watch(self) -> None:
         if self._process.stdout is not None:
             _keep_lines(self._process.stdout, self._last)
         code = self._process.wait()
         if not self._stopping:
-            self._ended(self._obituary(code))
+            self._ended(self._exit_message(code))
 
-    def _obituary(self, code: int) -> str:
+    def _exit_message(self, code: int) -> str:
         how = f"by {_signal_name(-code)}" if code < 0 else f"with exit code {code}"
         lines = [line.decode("utf-8", "replace").strip() for line in self._last]
-        words = " | ".join([line for line in lines if line][-_LINES_SHOWN:])
-        return f"llama-server ended {how}" + (f"; its last words: {words}" if words else "")
+        last = " | ".join([line for line in lines if line][-_LINES_SHOWN:])
+        return f"llama-server ended {how}" + (f"; its last output: {last}" if last else "")
 
 
 def _keep_lines(output: IO[bytes], lines: deque[bytes]) -> None:
-    whole = True
+    complete = True
     while line := output.readline(_LINE):
-        if whole:
+        if complete:
             lines.append(line)
-        whole = line.endswith(b"\n")
+        complete = line.endswith(b"\n")
 
 
 def _signal_name(number: int) -> str:
@@ -135,13 +142,13 @@ def spawned(spawning: SpawnOptions, ended: Callable[[str], object]) -> Iterator[
     Raises UsageError when the program cannot be started, FileProblem when the log cannot be written.
     """
     if threading.current_thread() is not threading.main_thread():
-        raise RuntimeError("the kernel ends the child with the thread that started it: start it from the main thread")
+        raise RuntimeError("the child is killed when the thread that started it ends: start it from the main thread")
     with contextlib.ExitStack() as stack:
         process = _start(spawning, stack)
         try:
-            child = Child(process, ended)
+            child = Child(process, ProcessGroup(process.pid), ended)
         except BaseException:
-            process.kill()
+            os.killpg(process.pid, signal.SIGKILL)
             raise
         try:
             yield child
@@ -152,16 +159,11 @@ def spawned(spawning: SpawnOptions, ended: Callable[[str], object]) -> Iterator[
 def _start(spawning: SpawnOptions, stack: contextlib.ExitStack) -> "subprocess.Popen[bytes]":
     program = shutil.which(spawning.program)
     if program is None:
-        raise UsageError(f"--spawn {spawning.program}: there is no such program, or it may not be run")
+        raise UsageError(f"--spawn {spawning.program}: no such executable program")
     output: int | IO[bytes] = subprocess.PIPE
     if spawning.log is not None:
-        try:
-            # only for its owner: at a high verbosity llama-server logs what people write
-            log = os.open(spawning.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            raise problem("write", spawning.log, error) from error
-        output = stack.enter_context(os.fdopen(log, "wb"))
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(_ENVIRONMENT_OF_THE_ENGINE)}
+        output = stack.enter_context(_open_log(spawning.log))
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(_ENGINE_VARIABLES)}
     try:
         return subprocess.Popen(
             spawning.command,
@@ -171,15 +173,31 @@ def _start(spawning: SpawnOptions, stack: contextlib.ExitStack) -> "subprocess.P
             stderr=subprocess.STDOUT,
             env=environment,
             process_group=0,
-            # prctl has no other way in; between fork and exec it takes no lock that another thread could hold
+            # the only way to call prctl in the child; it takes no lock that another thread could hold at the fork
             preexec_fn=_die_with_parent(),  # noqa: PLW1509
         )
     except (OSError, subprocess.SubprocessError) as error:
         raise UsageError(f"--spawn {spawning.program} cannot be started: {error}") from None
 
 
+def _open_log(path: str) -> IO[bytes]:
+    """The log file, created if missing. Never waits for a FIFO's reader. Raises FileProblem."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK
+    try:
+        # readable by its owner only: at a high verbosity llama-server logs users' text
+        descriptor = os.open(path, flags, 0o600)
+    except OSError as error:
+        raise problem("write", path, error) from error
+    kind = os.fstat(descriptor).st_mode
+    if not (stat.S_ISREG(kind) or stat.S_ISCHR(kind)):
+        os.close(descriptor)
+        raise FileProblem(f"cannot write {path}: not a regular file or a device", path)
+    os.set_blocking(descriptor, True)
+    return os.fdopen(descriptor, "wb")
+
+
 def _die_with_parent() -> Callable[[], None] | None:
-    """What the child does between fork and exec; all it needs is looked up before. None where there is no prctl."""
+    """The child's code between fork and exec; everything it needs is looked up before. None without prctl."""
     if sys.platform != "linux":
         return None
     prctl = ctypes.CDLL(None).prctl
@@ -193,9 +211,9 @@ def _die_with_parent() -> Callable[[], None] | None:
 
 
 def refuse_if_answering(address: SocketName, shown: str) -> None:
-    """Raises UsageError when something listens at `address` already: it would answer in the engine's place."""
+    """Raises UsageError when another program listens at `address`: it would respond in the engine's place."""
     try:
         socket.create_connection(address, 1.0).close()
     except OSError:
         return
-    raise UsageError(f"--upstream {shown}: something answers there already; stop it, or name another port")
+    raise UsageError(f"--upstream {shown}: the address is in use; stop what listens there or name another port")

@@ -1,8 +1,8 @@
-"""The engine's chat answers: read for their text and counts, passed on as they are, with a receipt added.
+"""The engine's chat responses: read for their content and counts, forwarded unchanged, with a receipt added.
 
-Not a byte of the engine's is rewritten. A whole answer gets one more member before its last brace, a stream one more
-event before `data: [DONE]`. An answer that two clients could read differently (a key twice, half a surrogate pair, a
-lone CR or a named event) is refused, because the receipt would vouch for one reading only.
+No byte of the engine's is rewritten. A JSON response gets one more member before its last brace, a stream one more
+event before `data: [DONE]`. A response that two clients could read differently (a duplicate key, a lone surrogate, a
+lone CR or a named event) is refused, because the receipt would be true for one reading only.
 """
 
 import json
@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from bankml.http.json_out import json_bytes, sse_event
-from bankml.receipt.check import RECEIPT_KEY, parts, probabilities
+from bankml.receipt.check import RECEIPT_KEY, probabilities, texts
+from bankml.receipt.messages import ChatMessages
 from bankml.receipt.receipt import Tally
 from bankml.upstream.engine_answer import broken
 
@@ -22,7 +23,7 @@ _DONE = re.compile(rb"\[DONE\]")
 
 @dataclass(frozen=True)
 class ReportedUsage:
-    """Tokens as the engine counted them; None what it did not say."""
+    """Token counts as the engine reports them; None where it does not."""
 
     prompt: int | None = None
     cached: int | None = None
@@ -34,56 +35,60 @@ def engine_object(data: bytes) -> dict[str, Any]:
     try:
         value = _JSON.decode(data.decode("utf-8"))
     except RecursionError:
-        raise broken("its JSON is nested too deep") from None
+        raise broken("its JSON is nested too deeply") from None
     except ValueError:
         raise broken("it is not JSON") from None
     if not isinstance(value, dict):
-        raise broken("it is JSON, but no object")
+        raise broken("it is not a JSON object")
     return value
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) != len(pairs):
-        raise broken("it has a key twice")
+        raise broken("it has a duplicate key")
     return members
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise broken(f"it holds {name}, which is no JSON")
+    raise broken(f"it contains {name}, which is not JSON")
 
 
-_JSON = json.JSONDecoder(object_pairs_hook=_once, parse_constant=_no_constant)  # made once: half of an event's reading
+# Made once: that is half the cost of reading an event.
+_JSON = json.JSONDecoder(object_pairs_hook=_once, parse_constant=_no_constant)
 
 
 class Transcript:
-    """What has been read of one answer. `tally` hashes the text."""
+    """What has been read of one response. `tally` hashes its content."""
 
     def __init__(self, tally: Tally) -> None:
         self._tally = tally
+        self._messages = ChatMessages()
         self._usage: dict[str, Any] = {}
         self._timings: dict[str, Any] = {}
         self.choices_seen = False
         self.finish = ""
 
     def read(self, found: dict[str, Any], part: str, source: bytes) -> None:
-        """Reads an answer's or an event's object, whose choices hold a `part` each and whose JSON is `source`.
+        """Reads the object of a response or an event, whose choices each have a `part` and whose JSON is `source`.
 
         Raises EngineFailed.
         """
         if RECEIPT_KEY in found:
-            raise broken("it carries a receipt already: the engine must be llama-server itself")
+            raise broken("it has a receipt already: the engine must be llama-server itself")
         choices = found.get("choices")
         if not isinstance(choices, list) or not all(
             isinstance(choice, dict) and isinstance(choice.get(part), dict) for choice in choices
         ):
             raise broken(f"it has no choices with a {part} each")
         try:
-            for said in parts(found, "messages"):
-                said.text.encode()
-                self._tally.part(said.kind, said.text, said.index, said.name)
+            self._messages.add(found)
+            for text in texts(found, "messages"):
+                self._tally.text(text)
         except UnicodeEncodeError:
-            raise broken("its text holds half a surrogate pair") from None
+            raise broken("its text contains a lone surrogate") from None
+        except ValueError as error:
+            raise broken(str(error)) from None
         if any(choice.get("logprobs") for choice in choices):
             for entries in probabilities(source.decode("utf-8")):
                 self._tally.logprobs(entries)
@@ -96,7 +101,7 @@ class Transcript:
 
     @property
     def counts(self) -> ReportedUsage:
-        """OpenAI's `usage`, or llama-server's `timings`, which it sends in a stream without being asked."""
+        """OpenAI's `usage`, or llama-server's `timings`, which are in its streams by default."""
         prompt, completion = (_count(self._usage.get(f"{name}_tokens")) for name in ("prompt", "completion"))
         fresh, cached, made = (_count(self._timings.get(f"{name}_n")) for name in ("prompt", "cache", "predicted"))
         if prompt is None and fresh is not None and cached is not None:
@@ -105,6 +110,10 @@ class Transcript:
 
     def receipt(self) -> dict[str, object]:
         counts = self.counts
+        try:
+            self._tally.message(self._messages.sha256(), self._messages.finish_reason)
+        except UnicodeEncodeError:
+            raise broken("its message contains a lone surrogate") from None
         return self._tally.receipt(counts.prompt, counts.completion)
 
 
@@ -117,7 +126,7 @@ def _count(value: object) -> int | None:
 
 
 def with_receipt(body: bytes, transcript: Transcript) -> bytes:
-    """A whole answer with its receipt as the last member. Raises EngineFailed for what is no answer."""
+    """A JSON response with its receipt as the last member. Raises EngineFailed for what is not a chat response."""
     transcript.read(engine_object(body), "message", body)
     if not transcript.choices_seen:
         raise broken("it has no choices")
@@ -127,74 +136,74 @@ def with_receipt(body: bytes, transcript: Transcript) -> bytes:
 
 
 class EventStream:
-    """A streamed answer: bytes in as they come, whole events out, as they were sent.
+    """A streamed response: bytes in as they are received, complete events out, unchanged.
 
-    `split` gives the events that are whole now, and `read` reads those it gave. Between the two they may be sent on
-    already, so that nobody waits for our reading: an event that cannot be read ends the stream, and no receipt follows.
-    [DONE] is kept for `end`. An event that says `error` is passed on like any other, and the stream gets no receipt.
+    `split` returns the events that are complete now, and `read` reads those. Between the two they may be sent already,
+    so that reading them delays no client: an event that cannot be read ends the stream, and no receipt follows. [DONE]
+    is kept for `end`. An error event is forwarded like any other, and the stream gets no receipt.
     """
 
     def __init__(self, tally: Tally, transcript: Transcript, most: int) -> None:
         self._tally = tally
         self._transcript = transcript
         self._most = most
-        self._held = bytearray()
-        self._looked_at = 0  # no event ends within these
+        self._partial = bytearray()
+        self._searched = 0  # bytes of `_partial` in which no event ends
         self._unread: list[bytes] = []
         self._done = b""
         self.failed = False
 
     def take(self, data: bytes) -> bytes:
-        """The events that are whole now, read already. Raises EngineFailed."""
+        """The events that are complete now; they have been read. Raises EngineFailed."""
         events = self.split(data)
         self.read()
         return events
 
     def split(self, data: bytes) -> bytes:
-        """The events that are whole now, without [DONE]. Raises EngineFailed for one that is too long."""
-        if not (self._held or self._done) and data.endswith(b"\n\n") and b"[DONE]" not in data:
-            self._unread.append(data)  # most often: whole events, and not the last
+        """The events that are complete now, without [DONE]. Raises EngineFailed for one that is too long."""
+        if not (self._partial or self._done) and data.endswith(b"\n\n") and b"[DONE]" not in data:
+            self._unread.append(data)  # most often: complete events, and not the last
             return data
-        held: bytes | bytearray = data
-        if self._held:
-            self._held += data
-            held = self._held
-        start, at = 0, max(0, self._looked_at - 2)
-        while end := _EVENT_END.search(held, at):
+        buffered: bytes | bytearray = data
+        if self._partial:
+            self._partial += data
+            buffered = self._partial
+        start, at = 0, max(0, self._searched - 2)
+        while end := _EVENT_END.search(buffered, at):
             if (
                 not self._done
-                and _DONE.search(held, start, end.end())
-                and _data(bytes(held[start : end.end()])) == b"[DONE]"
+                and _DONE.search(buffered, start, end.end())
+                and _data(bytes(buffered[start : end.end()])) == b"[DONE]"
             ):
-                self._done = bytes(held[start : end.end()])
+                self._done = bytes(buffered[start : end.end()])
             if self._done:
                 break
             start = at = end.end()
-        passed = bytes(held[:start])
-        if held is self._held:
-            del self._held[:start]
+        passed = bytes(buffered[:start])
+        if buffered is self._partial:
+            del self._partial[:start]
         else:
-            self._held = bytearray(held[start:])
-        self._looked_at = len(self._held)
-        if self._looked_at > self._most:
+            self._partial = bytearray(buffered[start:])
+        self._searched = len(self._partial)
+        if self._searched > self._most:
             raise broken(f"an event is longer than {self._most} bytes")
         if passed:
             self._unread.append(passed)
         return passed
 
     def read(self) -> None:
-        """Reads what `split` gave. Raises EngineFailed."""
+        """Reads the events that `split` returned. Raises EngineFailed."""
         unread, self._unread = self._unread, []
         for events in unread:
             for one in _EVENT_END.split(events):
                 self._read(one)
-        if self._done and self._held != self._done:
-            raise broken("something follows data: [DONE]")
+        if self._done and self._partial != self._done:
+            raise broken("bytes follow data: [DONE]")
 
     def end(self) -> bytes:
-        """The end of the stream: the receipt and [DONE]. Raises EngineFailed where the engine's stream has no end."""
+        """The receipt and [DONE]. Raises EngineFailed where the engine's stream did not end with [DONE]."""
         if not self._done:
-            if self.failed and not self._held:
+            if self.failed and not self._partial:
                 return b""
             raise broken("the stream ended without data: [DONE]")
         if self.failed:
@@ -219,7 +228,7 @@ class EventStream:
 def _data(one: bytes) -> bytes | None:
     """The value of an event's only line of data; None where it has none.
 
-    Raises EngineFailed for whatever a reader of events could take for something, unlike us: all but data and comments.
+    Raises EngineFailed for lines other than data and comments, which other readers of event streams interpret.
     """
     if b"\r" in one and b"\r" in one.replace(b"\r\n", b"").removesuffix(b"\r"):
         raise broken("a line of an event ends in CR alone")

@@ -21,7 +21,7 @@ from bankml.upstream.rehash import FileRehash
 from bankml.upstream.status import Loading, engine_name
 from bankml.upstream.transcript import engine_object
 
-_HEALTH_POLL = 0.05  # seconds between looks at an engine that is not ready
+_HEALTH_POLL = 0.05  # seconds between requests to an engine that is not ready
 
 
 class EngineErrorResponse(Exception):
@@ -95,21 +95,21 @@ class EngineVerifier:
     def _props(self, patience: Patience) -> tuple[EngineConnection, EngineResponse]:
         connection = self.upstream.take()
         try:
-            return connection, connection.whole("GET", "/props", None, patience)
+            return connection, connection.fetch("GET", "/props", None, patience)
         except ConnectionLost:
             if not connection.kept:
                 raise
         connection = self.upstream.connect()
-        return connection, connection.whole("GET", "/props", None, patience)
+        return connection, connection.fetch("GET", "/props", None, patience)
 
     def _provenance(self, props: EngineResponse) -> Provenance:
         if props.head.status != 200:
             raise EngineErrorResponse(props)
         if self._last is None or self._last[0] != props.body:
-            self._last = props.body, self._judge(engine_object(props.body))
+            self._last = props.body, self._check_props(engine_object(props.body))
         return self._last[1]
 
-    def _judge(self, props: dict[str, Any]) -> Provenance:
+    def _check_props(self, props: dict[str, Any]) -> Provenance:
         path = props.get("model_path")
         if not isinstance(path, str) or not path or "\0" in path:
             raise broken("/props names no model_path")
@@ -127,7 +127,7 @@ class EngineVerifier:
 
     def _check_adapters(self, connection: EngineConnection, patience: Patience) -> None:
         """Adapters are loaded when llama-server starts, so one question a connection is enough. Raises Refused."""
-        answer = connection.whole("GET", "/lora-adapters", None, patience)
+        answer = connection.fetch("GET", "/lora-adapters", None, patience)
         connection.adapters_checked = True
         if answer.head.status == 200 and answer.body.strip() != b"[]":
             raise Refused(
@@ -137,15 +137,15 @@ class EngineVerifier:
 
 
 def wait_until_healthy(upstream: Upstream, seconds: float, alive: Callable[[], None]) -> None:
-    """Returns when `/health` answers 200. Raises what `alive` raises at once, EngineFailed after `seconds`."""
+    """Returns when `/health` responds with 200. Raises what `alive` raises at once, EngineFailed after `seconds`."""
     until = time.monotonic() + seconds
     patience = Patience(lambda: False, until)
     while True:
         alive()
         try:
             connection = upstream.connect()
-            answer = connection.whole("GET", "/health", None, patience)
-            last = f"its /health answers {answer.head.status}"
+            answer = connection.fetch("GET", "/health", None, patience)
+            last = f"its /health responds with {answer.head.status}"
             upstream.give_back(connection)
             if answer.head.status == 200:
                 return
@@ -156,13 +156,13 @@ def wait_until_healthy(upstream: Upstream, seconds: float, alive: Callable[[], N
         time.sleep(_HEALTH_POLL)
 
 
-def require_same_file(vouch: EngineVerifier) -> Provenance:
+def require_same_file(verifier: EngineVerifier) -> Provenance:
     """The first check, before anything is served. Raises Refused where the engine serves another file or names none."""
     try:
-        vouched = vouch.connection(lambda: False)
+        checked = verifier.connection(lambda: False)
     except EngineErrorResponse as error:
         raise Refused(
-            f"llama-server at {vouch.upstream.shown} answers /props with {error.answer.head.status}"
+            f"llama-server at {verifier.upstream.shown} responds to /props with {error.answer.head.status}"
         ) from None
-    vouch.upstream.give_back(vouched.connection)
-    return vouched.provenance
+    verifier.upstream.give_back(checked.connection)
+    return checked.provenance

@@ -163,7 +163,7 @@ def test_v1_keeps_the_model_for_good():
 @pytest.mark.parametrize(
     ("path", "body", "status", "error"),
     [
-        (CHAT, {**hi(), "model": "other"}, 404, "there is no model 'other' here"),
+        (CHAT, {**hi(), "model": "other"}, 404, "unknown model 'other'"),
         (CHAT, {"messages": []}, 400, "model is required"),
         (CHAT, hi(options={"mirostat": "on"}), 400, "Field 'options.mirostat'"),
         (CHAT, hi(options={"num_ctx": 0}), 400, "Field 'options.num_ctx': Value must be between 1"),
@@ -181,7 +181,7 @@ def test_v1_keeps_the_model_for_good():
         ("/api/create", {"model": "x", "adapters": {"a": "b"}}, 400, "Field 'adapters'"),
         ("/api/create", {"model": "x", "modelfile": "FROM y", "system": "z"}, 400, "Field 'system'"),
         ("/api/copy", {"source": MODEL}, 400, "destination is required"),
-        ("/api/show", {"model": "other"}, 404, "there is no model 'other' here"),
+        ("/api/show", {"model": "other"}, 404, "unknown model 'other'"),
         ("/api/show", {}, 400, "model is required"),
         ("/api/nothing", {}, 404, "there is nothing at this path"),
         ("/api/delete", {"model": MODEL}, 405, "/api/delete answers DELETE only"),

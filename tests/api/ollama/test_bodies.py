@@ -6,9 +6,9 @@ import pytest
 from ollama._types import ChatRequest, GenerateRequest
 
 from bankml.api.ollama.chat_request import read_chat
-from bankml.api.ollama.request import UNSUPPORTED as CHAT_UNSUPPORTED
 from bankml.api.ollama.durations import FOREVER
 from bankml.api.ollama.generate_request import GENERATE_UNSUPPORTED, read_generate
+from bankml.api.ollama.request import UNSUPPORTED as CHAT_UNSUPPORTED
 from bankml.errors import RequestError
 from bankml.grammar.constraint import ConstraintSpec
 from bankml.library.request import ResponseOptions

@@ -63,7 +63,7 @@ def test_every_pin_is_listed_with_what_is_known_of_it(house):
         "native": False, "reason": "gone.gguf is pinned, but the file is missing", "file": "gone.gguf", "found": False,
     }  # fmt: skip
     odd = found["odd:latest"]["bankml"]
-    assert odd["found"] and not odd["native"] and "tokenizer.ggml.pre is 'gpt-2'" in odd["reason"]
+    assert odd["found"] and not odd["native"] and "unsupported pre-tokenizer 'gpt-2'" in odd["reason"]
     assert found["odd:latest"]["details"]["quantization_level"] == "Q2_0"
 
 
@@ -76,7 +76,7 @@ def test_openai_clients_are_offered_what_is_played_and_told_when_its_file_was_wr
     assert reasons == {
         model["name"].removesuffix(":latest"): model["bankml"]["reason"] for model in get(house, "/api/tags")["models"]
     }
-    assert reasons["tiny"] is None and "tokenizer.ggml.pre is 'gpt-2'" in reasons["odd"]
+    assert reasons["tiny"] is None and "unsupported pre-tokenizer 'gpt-2'" in reasons["odd"]
 
 
 def test_a_file_that_changes_is_looked_at_again(house):
@@ -178,12 +178,12 @@ def test_what_cannot_be_made_is_a_refusal_without_a_path(house):
         ("/api/create", "POST", {"model": "out", "from": "tiny"}, 422, "out.MODEL.json is a symbolic link: refused"),
         ("/api/copy", "POST", {"source": "tiny", "destination": "out"}, 422, "out.MODEL.json is a symbolic link"),
         ("/api/create", "POST", {"model": "x", "from": "gone"}, 404, "gone.gguf is pinned, but the file is missing"),
-        ("/api/create", "POST", {"model": "x", "from": "odd"}, 501, "odd.gguf: tokenizer.ggml.pre is 'gpt-2'"),
-        ("/api/show", "POST", {"model": "nix"}, 404, "passed over: damaged.FORK.json: cannot read damaged.FORK.json: "),
+        ("/api/create", "POST", {"model": "x", "from": "odd"}, 501, "odd.gguf: tokenizer.ggml.pre: unsupported"),
+        ("/api/show", "POST", {"model": "nix"}, 404, "skipped damaged.FORK.json: cannot read damaged.FORK.json: "),
         ("/v1/chat/completions", "POST", {"model": "nix", "messages": [{"role": "user", "content": "x"}]}, 404,
-         "passed over: damaged.FORK.json: "),
-        ("/api/create", "POST", {"model": "x", "from": "tiny", "parameters": {"stop": ["x"] * 1025}}, 400, "at most 1"),
-        ("/api/create", "POST", {"model": "x", "from": "tiny", "system": 'a\n"""\n'}, 400, "no Modelfile can hold"),
+         "skipped damaged.FORK.json: "),
+        ("/api/create", "POST", {"model": "x", "from": "tiny", "parameters": {"stop": ["x"] * 1025}}, 400, "is 1024"),
+        ("/api/create", "POST", {"model": "x", "from": "tiny", "system": 'a\n"""\n'}, 400, "no Modelfile can contain"),
     ):  # fmt: skip
         reply = ask(application, path, body, method=method)
         assert reply.status == status and why in reply.body.decode(), reply.body

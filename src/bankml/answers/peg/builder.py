@@ -204,7 +204,7 @@ class Builder:
     def including(self, part: Part, *delimiters: str) -> Part:
         return self._around(part, lambda child: nodes.Including(child, delimiters))
 
-    def schema(self, part: Part, name: str, document: SchemaDocument) -> Part:
+    def schema(self, part: Part, name: str, document: SchemaDocument | nodes.StrictSchema) -> Part:
         return self._around(part, lambda child: nodes.Schema(child, name, document))
 
     def ref(self, name: str) -> Part:

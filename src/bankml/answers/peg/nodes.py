@@ -87,12 +87,19 @@ class Until:
 
 
 @dataclass(frozen=True, slots=True)
+class StrictSchema:
+    """A schema, as JSON, of which every keyword is enforced."""
+
+    schema: object
+
+
+@dataclass(frozen=True, slots=True)
 class Schema:
     """Parsed by the child; in a grammar, a value that the schema allows, under the rule `name`."""
 
     child: int
     name: str
-    document: SchemaDocument
+    document: SchemaDocument | StrictSchema
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from bankml.engine.completion import PromptProgress
 from bankml.http.exchange import EVENT_STREAM
 from bankml.http.json_out import DONE
 from bankml.receipt.check import RECEIPT_KEY
+from bankml.receipt.messages import ChatMessages
 from bankml.text.answer import Content, Delta, Reasoning, ToolCall
 
 FINGERPRINT = f"bankml-{__version__}"
@@ -57,6 +58,7 @@ class ChatFormat:
         self._object = CompletionObject(context.model)
         self._options = context.request.response
         self._context = context
+        self._messages = ChatMessages()
 
     def chunk(self, chunk: Chunk) -> Json:
         role: Json = {"role": "assistant", "content": None}
@@ -64,6 +66,7 @@ class ChatFormat:
         if chunk.logprobs:
             choice["logprobs"] = {"content": chunk.logprobs}
         value = self._chunk([choice])
+        self._messages.add(value)
         return value | {"timings": timings(chunk.stats)} if self._options.timings_per_token else value
 
     def progress(self, progress: PromptProgress, seconds: float) -> Json:
@@ -71,11 +74,12 @@ class ChatFormat:
 
     def final(self, answer: Answer, receipt: Receipt) -> Sequence[Json]:
         last = self._chunk([_choice({}, finish_reason(answer))])
+        self._messages.add(last)
         counts = {"usage": usage(answer.stats), "timings": timings(answer.stats)}
         counts |= self._verbose(answer)
         if self._options.include_usage:
-            return last | {RECEIPT_KEY: receipt()}, self._chunk([]) | counts
-        return (last | counts | {RECEIPT_KEY: receipt()},)
+            return last | {RECEIPT_KEY: receipt(self._messages)}, self._chunk([]) | counts
+        return (last | counts | {RECEIPT_KEY: receipt(self._messages)},)
 
     def buffered(self, answer: Answer, receipt: Receipt) -> Json:
         message: Json = {"role": "assistant", "content": answer.content}
@@ -87,8 +91,9 @@ class ChatFormat:
         if answer.logprobs:
             choice["logprobs"] = {"content": answer.logprobs}
         value = self._object.with_choices([choice], "chat.completion")
+        self._messages.add(value)
         counts = {"usage": usage(answer.stats), "timings": timings(answer.stats)}
-        return value | counts | self._verbose(answer) | {RECEIPT_KEY: receipt()}
+        return value | counts | self._verbose(answer) | {RECEIPT_KEY: receipt(self._messages)}
 
     def _verbose(self, answer: Answer) -> Json:
         """llama-server's `__verbose`: the answer as `/completion` would give it."""

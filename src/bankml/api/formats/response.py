@@ -8,7 +8,7 @@ ollama            one object               lines of JSON, the last with `done: t
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -17,18 +17,21 @@ from bankml.api.formats.logprobs import Logprobs, without_stop_word
 from bankml.api.generation import Generation
 from bankml.engine.completion import Finish, GenerationStats, PromptProgress, Step, TokenReport
 from bankml.errors import Cancelled
-from bankml.http.exchange import NDJSON, Reply
+from bankml.http.exchange import NDJSON, Headers, Reply
 from bankml.http.json_out import json_bytes, ndjson_line, sse_event
-from bankml.library.request import GenerationRequest, ResponseOptions
+from bankml.library.request import GenerationRequest
 from bankml.library.resident import Resident
+from bankml.receipt.messages import ChatMessages
 from bankml.text.answer import Content, Delta, MessageText, ToolCall
 
 Json = dict[str, Any]
 
-DEFAULT_OPTIONS = ResponseOptions()
 
-Receipt = Callable[[], Mapping[str, object]]
-"""Makes the receipt of a response whose text has all been written."""
+class Receipt(Protocol):
+    """Makes the receipt of a response whose text has all been written; `messages` are its messages as they are sent,
+    None where they are text alone."""
+
+    def __call__(self, messages: ChatMessages | None = None) -> Mapping[str, object]: ...
 
 
 @dataclass(frozen=True)
@@ -158,19 +161,20 @@ class BufferedResponse:
         entries = without_stop_word(self._entries, stop_word_tokens(last, generation.pieces, tokens))
         logprobs = self._logprobs.array(entries)
         answer = _answer(self._message, self._tokens, logprobs, last)
-        self._reply.whole(200, json_bytes(self._format.buffered(answer, receipt)))
+        dropped = generation.not_enforced
+        value = self._format.buffered(answer, receipt) | _dropped_keywords(dropped)
+        self._reply.whole(200, json_bytes(value), headers=_warning(dropped))
 
 
 class StreamedResponse:
     """Writes the answer as a stream of objects as it is generated."""
 
-    def __init__(
-        self, form: ResponseFormat, logprobs: Logprobs, reply: Reply, options: ResponseOptions = DEFAULT_OPTIONS
-    ) -> None:
+    def __init__(self, context: ResponseContext, form: ResponseFormat, logprobs: Logprobs, reply: Reply) -> None:
         self._format = form
         self._logprobs = logprobs
         self._reply = reply
-        self._options = options
+        self._options = context.request.response
+        self._dropped = context.generation.not_enforced
         self._began = 0.0  # when computing the prompt began, time.monotonic()
         self._started = False
         self._message = MessageText()
@@ -178,7 +182,7 @@ class StreamedResponse:
         self._unsent: list[int] = []
 
     def accept(self) -> None:
-        self._reply.start(200, self._format.content_type, self._options.ping_interval)
+        self._reply.start(200, self._format.content_type, self._options.ping_interval, _warning(self._dropped))
 
     def progress(self, progress: PromptProgress) -> None:
         if self._options.return_progress:
@@ -214,7 +218,8 @@ class StreamedResponse:
 
     def end(self, last: Step, receipt: Receipt) -> None:
         answer = _answer(self._message, self._tokens, [], last)
-        for value in self._format.final(answer, receipt):
+        *before, last_value = self._format.final(answer, receipt)
+        for value in (*before, last_value | _dropped_keywords(self._dropped)):
             self._send(value)
         if self._format.terminator and not self._reply.write(self._format.terminator):
             raise Cancelled
@@ -237,3 +242,12 @@ def _answer(message: MessageText, tokens: list[int], logprobs: list[Json], last:
         last.finish or "stop",
         last,
     )
+
+
+def _dropped_keywords(paths: Sequence[str]) -> Json:
+    """What the response says of schema keywords that its grammar does not hold."""
+    return {"bankml_not_enforced": list(paths)} if paths else {}
+
+
+def _warning(paths: Sequence[str]) -> Headers:
+    return (("Warning", f'299 bankml "{len(paths)} keywords of the JSON schema are not enforced"'),) if paths else ()

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from bankml.api.ollama.model_fields import read_model_fields
 from bankml.api.ollama.request import model_name
 from bankml.api.reading import fields
 from bankml.api.reading.generation import Unsupported, refuse_unsupported
@@ -13,7 +14,7 @@ from bankml.http.json_out import json_bytes, ndjson_line
 from bankml.library.derived import copy as copy_model
 from bankml.library.derived import create as create_model
 from bankml.library.derived import delete as delete_model
-from bankml.library.modelfile import Modelfile, from_fields, read_modelfile
+from bankml.library.modelfile import Modelfile, read_modelfile
 from bankml.library.registry import Registry
 from bankml.library.residency import Library
 
@@ -79,7 +80,7 @@ def pull(library: Library, request: Request, reply: Reply) -> RequestOutcome:
 def _modelfile(body: Mapping[str, Any]) -> Modelfile:
     text = fields.string(body, "modelfile")
     if not text:
-        return from_fields(body)
+        return read_model_fields(body)
     if also := next((name for name in MODELFILE_FIELDS if body.get(name)), None):
         raise RequestError(f"Field '{also}': it stands beside 'modelfile', which says it all; leave one of the two out")
     return read_modelfile(text.encode())

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from bankml.api.reading.fields import refuse, shown
@@ -22,7 +23,7 @@ def read_chat_constraint(body: Body) -> ConstraintSpec:
     """The constraint of a chat request's body. Raises RequestError, in llama-server's words where it has some."""
     schema, body = _schema(body), _with_guided(body)
     schema = body.get("json_schema") if schema is None else schema
-    spec = _spec(schema, body)
+    spec = replace(_spec(schema, body), strict=_is_strict(body))
     if schema is not None and schema is body.get("json_schema") and not isinstance(schema, dict):
         schema_grammar(schema)  # which refuses it, in the words that llama-server has for this field
     return spec
@@ -92,10 +93,7 @@ def _with_guided(body: Body) -> Body:
 
 def _guided(name: str, value: Any) -> dict[str, Any]:
     if name == "guided_json":
-        try:
-            return {"json_schema": json.loads(value) if isinstance(value, str) else value}
-        except (ValueError, RecursionError):
-            raise refuse(name, "expected a JSON schema, but got text that is not JSON") from None
+        return {"json_schema": _guided_schema(value)}
     if name == "guided_grammar":
         if not isinstance(value, str):
             raise refuse(name, f"expected a grammar in GBNF, but got {shown(value)}")
@@ -105,6 +103,25 @@ def _guided(name: str, value: Any) -> dict[str, Any]:
             raise refuse(name, f"expected an array of strings that are not empty, but got {shown(value)}")
         return {"grammar": "root ::= " + " | ".join(literal(one) for one in value)}
     raise refuse(name, "regular expressions are not supported as a constraint: send a grammar in GBNF ('grammar')")
+
+
+def _guided_schema(value: Any) -> dict[str, Any]:
+    try:
+        schema = json.loads(value) if isinstance(value, str) else value
+    except (ValueError, RecursionError):
+        raise refuse("guided_json", "expected a JSON schema, but got text that is not JSON") from None
+    if not isinstance(schema, dict):
+        raise refuse("guided_json", f"expected a JSON schema (an object), but got {shown(schema)}")
+    return schema
+
+
+def _is_strict(body: Body) -> bool:
+    """OpenAI's `response_format.json_schema.strict`."""
+    wrapper = (body.get("response_format") or {}).get("json_schema")
+    strict = wrapper.get("strict") if isinstance(wrapper, dict) else None
+    if strict is not None and not isinstance(strict, bool):
+        raise refuse("response_format.json_schema.strict", f"expected true or false, but got {shown(strict)}")
+    return bool(strict)
 
 
 def _wrapped(wanted: Body) -> object:

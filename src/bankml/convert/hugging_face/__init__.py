@@ -1,1 +1,1 @@
-"""A model as Hugging Face's libraries save it (a folder of JSON and safetensors files), made into an F16 GGUF."""
+"""Converts a model in Hugging Face's format (a folder of JSON and safetensors files) to an F16 GGUF."""

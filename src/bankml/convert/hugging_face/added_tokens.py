@@ -1,8 +1,8 @@
-"""The tokens added to a vocabulary: those of tokenizer.json, and what the files beside it say of them again.
+"""Added tokens of a vocabulary: those of tokenizer.json, and their repetitions in other files.
 
-Hugging Face's library numbers them itself and adds whatever another file names that tokenizer.json has not; which
-file's flags count depends on its version. So tokenizer.json's numbers must be the ones it gives, and what is said again
-must be the same; else the folder is refused.
+Hugging Face's library numbers them itself and adds tokens that only another file names; which file's flags count
+depends on its version. So tokenizer.json's ids must be the ones the library assigns, and repetitions must agree, or
+the folder is refused.
 """
 
 import re
@@ -21,7 +21,7 @@ _BYTE_LEVEL = re.compile("[!-~¡-¬®-\u0143]+")  # the stand-ins for bytes
 
 @dataclass(frozen=True)
 class AddedToken:
-    """`special` is what tokenizer.json says; `control`, what it is: also what looks like a control token is one."""
+    """`special` is tokenizer.json's flag; `control` is also set for tokens that look like control tokens."""
 
     id: int
     special: bool
@@ -39,32 +39,32 @@ def read_added_tokens(tokenizer: JsonConfig, vocab: Mapping[str, Any]) -> dict[s
         token = JsonConfig(f"{tokenizer.name}: added_tokens[{i}]", value if isinstance(value, dict) else {})
         text, id_ = token.text("content"), token.get("id")
         if isinstance(id_, bool) or not isinstance(id_, int) or not text:
-            raise token.refuse("id", f"is {glimpse(id_)}: not a token's number")
+            raise token.refuse("id", f"is {glimpse(id_)}, not a token id")
         if text in found:
-            raise token.refuse("content", f"is {shown(text)} once more")
+            raise token.refuse("content", f"is {shown(text)}, a duplicate")
         if id_ != vocab.get(text, free):
             raise token.refuse("id", f"is {id_}, where {shown(text)} is token {glimpse(vocab.get(text, free))}")
         free = max(free, id_ + 1)
         for key in _FLAGS:
             token.only(key, False)
         if token.get("normalized") is not True and not text.isascii() and _BYTE_LEVEL.fullmatch(text):
-            raise token.refuse("content", f"is {shown(text)}, which stands for other bytes once it is read")
+            raise token.refuse("content", f"is {shown(text)}, which decodes to other bytes")
         special = token.get("special") is True
         found[text] = AddedToken(id_, special, special or _looks_special(text))
     return found
 
 
-def check_said_again(
+def check_repetitions(
     added: Mapping[str, AddedToken], settings: JsonConfig, special_map: JsonConfig, numbers: JsonConfig
 ) -> None:
-    """Raises Refused where tokenizer_config.json, special_tokens_map.json or added_tokens.json say another thing."""
+    """Raises Refused if tokenizer_config.json, special_tokens_map.json or added_tokens.json disagree."""
     for text, number in numbers.values.items():
         if text not in added or type(number) is not int or number != added[text].id:
             raise numbers.refuse(shown(text), f"is {glimpse(number)}: not so in tokenizer.json")
     for document in (settings, special_map):
         for key, text in _special_texts(document):
             if not isinstance(text, str) or text not in added or not added[text].control:
-                raise document.refuse(key, f"names {glimpse(text)}, which is no special token of tokenizer.json")
+                raise document.refuse(key, f"names {glimpse(text)}, which is not a special token of tokenizer.json")
     if settings.get("added_tokens_decoder") is None:
         return
     key, listed = "added_tokens_decoder", settings.object("added_tokens_decoder").values
@@ -74,10 +74,10 @@ def check_said_again(
         if not isinstance(content, str) or content not in added or str(added[content].id) != number:
             raise settings.refuse(key, f"has {glimpse(content)} at {shown(number)}: not in tokenizer.json")
         if (token.get("special") is True) != added[content].special or any(token.get(flag) for flag in _FLAGS):
-            raise settings.refuse(key, f"says of {shown(content)} another thing than tokenizer.json")
+            raise settings.refuse(key, f"contradicts tokenizer.json about {shown(content)}")
     left_out = next((text for text, token in added.items() if str(token.id) not in listed), None)
     if left_out is not None:
-        raise settings.refuse(key, f"leaves out {shown(left_out)}, which tokenizer.json has")
+        raise settings.refuse(key, f"omits {shown(left_out)}, which tokenizer.json has")
 
 
 def token_text(value: Any) -> Any:
@@ -86,7 +86,7 @@ def token_text(value: Any) -> Any:
 
 
 def _special_texts(document: JsonConfig) -> Iterator[tuple[str, Any]]:
-    """What a file names as special tokens, with the field. An empty text names none."""
+    """The special tokens that a file names, with the field. An empty text names none."""
     for purpose in PURPOSES:
         if text := token_text(document.get(f"{purpose}_token")):
             yield f"{purpose}_token", text
@@ -99,6 +99,6 @@ def _special_texts(document: JsonConfig) -> Iterator[tuple[str, Any]]:
 
 
 def _looks_special(text: str) -> bool:
-    """Tokens that llama.cpp's converter takes for control tokens whatever is said of them."""
+    """Tokens that llama.cpp's converter treats as control tokens whatever their flags are."""
     around = (("<|", "|>"), ("<｜", "｜>"), ("<unused", ">"))
     return text in _LOOK_SPECIAL or any(text.startswith(first) and text.endswith(last) for first, last in around)

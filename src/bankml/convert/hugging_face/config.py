@@ -1,7 +1,7 @@
 """config.json and generation_config.json: the shape of a model, as the keys of a GGUF header and its tensors' names.
 
-The keys are those that llama.cpp b11192's converter writes. What would change the graph beyond what is played here is
-refused with the field named.
+The keys are those that llama.cpp b11192's converter writes. Fields that would need an unsupported graph are refused by
+name.
 """
 
 from collections.abc import Iterator
@@ -15,11 +15,11 @@ from bankml.model.config import expected_tensors
 from bankml.model.shape import ModelShape
 
 BY_CLASS = {one.HUGGING_FACE.class_name: one for one in ARCHITECTURES.values()}
-ROPE_THETA = 10000.0  # what both take where rope_theta is
+ROPE_THETA = 10000.0  # the default of both architectures
 EMBEDDING, HEAD = "model.embed_tokens.weight", "lm_head.weight"
 
-# Fields, with the values that change nothing, that Llama and Qwen3 do not have and that would ask for another graph, or
-# that llama.cpp's converter, which knows every model's, takes in place of theirs.
+# Fields that Llama and Qwen3 do not have and that would need another graph, or that llama.cpp's converter, which knows
+# every model's fields, would use in place of theirs; with the values that have no effect.
 _FOREIGN: dict[str, tuple[object, ...]] = {
     "is_causal": (True,),
     "num_local_experts": (0,),
@@ -49,9 +49,9 @@ MetadataEntry = tuple[str, bytes]
 
 @dataclass(frozen=True)
 class Weight:
-    """One tensor to be made: its name in the GGUF, the one it has in the folder, and its shape, rows first.
+    """One tensor to write: its name in the GGUF, its name in the folder, and its shape, rows first.
 
-    `heads`: the rows of so many heads are to be permuted, 0 for none.
+    `heads`: the rows of so many heads are permuted, 0 for none.
     """
 
     name: str
@@ -61,7 +61,7 @@ class Weight:
 
 
 def read_shape(config: JsonConfig) -> ModelShape:
-    """Raises Refused, naming the field, for a model that is not played."""
+    """Raises Refused, naming the field, for an unsupported model."""
     names = config.get("architectures")
     known = next((one for name, one in BY_CLASS.items() if names == [name]), None)
     if known is None:
@@ -77,11 +77,11 @@ def read_shape(config: JsonConfig) -> ModelShape:
         config.only(field, *harmless)
     layers = config.get("layer_types")
     if layers is not None and (not isinstance(layers, list) or any(one != "full_attention" for one in layers)):
-        raise config.refuse("layer_types", "has layers that are not full_attention: not played here")
+        raise config.refuse("layer_types", "has unsupported layers (supported: full_attention)")
     heads, n_embd = config.count("num_attention_heads", most=1024), config.count("hidden_size", most=1 << 24)
     default = stored.default_head_size or max(n_embd // heads, 1)
     if stored.default_head_size is None and config.get("head_dim") is None and n_embd % heads:
-        raise config.refuse("hidden_size", f"of {n_embd} does not divide among {heads} heads")
+        raise config.refuse("hidden_size", f"of {n_embd} is not a multiple of {heads} heads")
     kv_heads = config.count("num_key_value_heads", None if stored.kv_heads_required else heads, most=1024)
     head_size = config.count("head_dim", default, most=1 << 16)
     if head_size % 2:
@@ -103,7 +103,7 @@ def read_shape(config: JsonConfig) -> ModelShape:
 
 
 def model_entries(config: JsonConfig, shape: ModelShape, name: str) -> Iterator[MetadataEntry]:
-    """The header's keys but the tokenizer's. Raises Refused for positions that are not played."""
+    """The header's keys except the tokenizer's. Raises Refused for unsupported position encodings."""
     arch = shape.architecture
     yield _text("general.architecture", arch)
     yield _text("general.type", "model")
@@ -125,8 +125,8 @@ def model_entries(config: JsonConfig, shape: ModelShape, name: str) -> Iterator[
 
 
 _ROPE_KEYS = {"rope_theta", "rope_type", "type", "factor", "original_max_position_embeddings"}
-# YaRN's own numbers: the header's key after rope.scaling., and the values the graph has. What scales the attention is
-# its own too, and may not be given.
+# YaRN's own parameters: the header's key after rope.scaling., and the values that the graph has. The attention factor
+# is YaRN's own too, and may not be set.
 _YARN = {
     "beta_fast": ("yarn_beta_fast", (32, 32.0)),
     "beta_slow": ("yarn_beta_slow", (1, 1.0)),
@@ -147,9 +147,9 @@ def _rope(config: JsonConfig, arch: str) -> Iterator[MetadataEntry]:
     given = config.object(key) if config.get(key) is not None else JsonConfig(config.name, {})
     kind = given.get("rope_type") or given.get("type") or "default"
     if kind not in ("default", "none", "yarn"):
-        raise config.refuse(key, f"is of the type {glimpse(kind)}: only yarn is played")
+        raise config.refuse(key, f"has the unsupported type {glimpse(kind)} (supported: yarn)")
     if given.get("type") not in (None, kind):
-        raise config.refuse(key, f"is of the type {glimpse(kind)} and of the type {glimpse(given.get('type'))}")
+        raise config.refuse(key, f"has two types, {glimpse(kind)} and {glimpse(given.get('type'))}")
     for name in given.values:
         if name not in _ROPE_KEYS:
             given.only(name, *_HARMLESS.get(name, ()))
@@ -162,12 +162,12 @@ def _rope(config: JsonConfig, arch: str) -> Iterator[MetadataEntry]:
     yield _real(f"{arch}.rope.scaling.factor", given.number("factor"))
     original = given.count("original_max_position_embeddings")
     yield _count(f"{arch}.rope.scaling.original_context_length", original)
-    for name, (said, _) in _YARN.items():
+    for name, (header_key, _) in _YARN.items():
         if given.get(name) is not None:
-            yield _real(f"{arch}.rope.scaling.{said}", given.number(name))
+            yield _real(f"{arch}.rope.scaling.{header_key}", given.number(name))
 
 
-# generation_config.json's field, the header's key after general.sampling., and its kind. Only the first five are known
+# generation_config.json's field, the header's key after general.sampling., and its type. Only the first five are known
 # to Hugging Face's library; the others are llama.cpp's converter's own.
 _SAMPLING = (
     ("top_k", "top_k", ValueType.INT32),
@@ -187,10 +187,10 @@ _SAMPLING = (
 
 
 def sampling_entries(generation: JsonConfig) -> Iterator[MetadataEntry]:
-    """How the model's makers have it drawn from: what a request that says nothing gets. Raises Refused."""
+    """The model's recommended sampling parameters: the defaults of a request. Raises Refused."""
     for field, key, kind in _SAMPLING:
         if field == "repetition_penalty" and "penalty_repeat" in generation.values:
-            continue  # the other name counts, a null too
+            continue  # the other name takes precedence, even as null
         if generation.get(field) is not None:
             yield f"general.sampling.{key}", encode_value(kind, _setting(generation, field, kind))
 
@@ -199,16 +199,16 @@ def _setting(generation: JsonConfig, field: str, kind: ValueType) -> str | int |
     if kind is ValueType.STRING:
         return generation.text(field)
     value = generation.get(field)
-    whole = kind is ValueType.INT32
-    if isinstance(value, bool) or not isinstance(value, int if whole else int | float) or not -1e30 < value < 1e30:
-        raise generation.refuse(field, f"is {glimpse(value)}, not a {'whole ' if whole else ''}number")
-    if whole and not -(2**31) <= value < 2**31:
+    integral = kind is ValueType.INT32
+    if isinstance(value, bool) or not isinstance(value, int if integral else int | float) or not -1e30 < value < 1e30:
+        raise generation.refuse(field, f"is {glimpse(value)}, not a {'whole ' if integral else ''}number")
+    if integral and not -(2**31) <= value < 2**31:
         raise generation.refuse(field, f"is {glimpse(value)}, not a 32-bit number")
     return value
 
 
 def weights(shape: ModelShape) -> list[Weight]:
-    """Every tensor the GGUF is to hold, in its order."""
+    """Every tensor of the GGUF, in its order."""
     mapping = ARCHITECTURES[shape.architecture].HUGGING_FACE
     rope_heads = {"attn_q": shape.heads, "attn_k": shape.kv_heads} if mapping.pairs_rope_rows else {}
     expected = expected_tensors(shape)

@@ -1,7 +1,7 @@
-"""A folder that Hugging Face's libraries saved, written as one F16 GGUF: every matrix F16, every vector F32.
+"""Writes a folder in Hugging Face's format as one F16 GGUF: every matrix F16, every vector F32.
 
-The values are those of llama.cpp b11192's converter: F32 and BF16 rounded to the nearest f16, ties to even; F16 as it
-is. Memory stays bounded: a few megabytes of one tensor at a time.
+The values are those of llama.cpp b11192's converter: F32 and BF16 rounded to the nearest f16, ties to even; F16
+unchanged. Memory stays bounded: a few megabytes of one tensor at a time.
 """
 
 import os
@@ -53,7 +53,7 @@ GENERATION = "generation_config.json"
 TEMPLATE = "chat_template.jinja"
 SPECIAL_MAP = "special_tokens_map.json"
 ADDED_NUMBERS = "added_tokens.json"
-MODULES = "modules.json"  # of sentence-transformers: what is done with the hidden state in place of a head
+MODULES = "modules.json"  # of sentence-transformers: replaces the head
 INDEX = "model.safetensors.index.json"
 SUFFIX = ".safetensors"
 
@@ -62,12 +62,12 @@ MOST_SHARDS = 1000
 CHUNK_WEIGHTS = 1 << 20
 DTYPES = {"F32": F32, "F16": F16, "BF16": BF16}
 
-Progress = Callable[[int], object]  # told how many more bytes of the weights have been hashed or converted
+Progress = Callable[[int], object]  # called with the bytes of weights hashed or converted since the last call
 
 
 @dataclass(frozen=True)
 class Input:
-    """A file that went into a conversion: its name in the folder, its length, its sha256 (64 hex digits)."""
+    """A source file of a conversion: its name in the folder, its length, its sha256 (64 hex digits)."""
 
     path: str
     bytes: int
@@ -79,7 +79,7 @@ def is_model_folder(path: str | os.PathLike[str]) -> bool:
 
 
 def weight_bytes(folder: str) -> int:
-    """The bytes of the folder's safetensors files, for a bar; 0 where it cannot be looked at."""
+    """The bytes of the folder's safetensors files, for a progress bar; 0 if it cannot be listed."""
     try:
         with os.scandir(folder) as entries:
             return sum(entry.stat().st_size for entry in entries if entry.name.endswith(SUFFIX))
@@ -88,17 +88,17 @@ def weight_bytes(folder: str) -> int:
 
 
 def convert_folder(folder: str, target: str, name: str, progress: Progress | None = None) -> list[Input]:
-    """Writes the model in `folder` to `target`, called `name` in its header; returns every file that went into it.
+    """Writes the model in `folder` to `target`, named `name` in its header; returns every source file.
 
-    What the JSON files and the safetensors headers say is judged before a weight is read. `progress` is told each byte
-    of the weights twice: hashed, then converted. Raises Refused, naming the file and what in it is not played or not
-    right, or FileProblem; nothing is left then.
+    The JSON files and the safetensors headers are validated before a weight is read. `progress` gets each byte of the
+    weights twice: hashed, then converted. Raises Refused, naming the file and what is unsupported or invalid, or
+    FileProblem; no file is left then.
     """
     inputs: list[Input] = []
     config = _document(folder, CONFIG, inputs)
     shape = read_shape(config)
     if os.path.exists(os.path.join(folder, MODULES)):
-        raise Refused(f"{folder} has {MODULES}: a model for embeddings is not played here")
+        raise Refused(f"{folder} has {MODULES}: embedding models are unsupported")
     with ExitStack() as stack:
         index: list[Input] = []
         shards = _shards(folder, index, stack)
@@ -134,7 +134,7 @@ def _document(folder: str, name: str, inputs: list[Input]) -> JsonConfig:
 
 
 def _optional(folder: str, name: str, inputs: list[Input]) -> JsonConfig:
-    """As `_document`; an empty one where there is no such file."""
+    """As `_document`; an empty one for a missing file."""
     return _document(folder, name, inputs) if os.path.exists(os.path.join(folder, name)) else JsonConfig(name, {})
 
 
@@ -148,7 +148,7 @@ def _tokenizer(folder: str, config: JsonConfig, shape: ModelShape, inputs: list[
 
 
 def _template_beside(folder: str, settings: JsonConfig, inputs: list[Input]) -> str | None:
-    """chat_template.jinja, where there is one and it counts: a text file, whose lines end as Python reads them."""
+    """The text of chat_template.jinja, if it is used, with line ends as Python reads them."""
     path = os.path.join(folder, TEMPLATE)
     if settings.get("chat_template") is not None or not os.path.exists(path):
         return None
@@ -161,8 +161,8 @@ def _template_beside(folder: str, settings: JsonConfig, inputs: list[Input]) -> 
 
 
 def _check_text(target: str, entries: Sequence[MetadataEntry]) -> None:
-    """Refuses a vocabulary, a template or sampling defaults that are not played, by the rules of a loaded model: a
-    file of the header alone is written, read back and removed."""
+    """Refuses an unsupported vocabulary, template or sampling defaults by the rules of a loaded model: a header-only
+    file is written, read back and removed."""
     trial = f"{target}.header"
     try:
         with writing(trial, entries, []):
@@ -206,53 +206,55 @@ class _Shard:
 
 
 def _shards(folder: str, inputs: list[Input], stack: ExitStack) -> list[_Shard]:
-    """The files that hold the weights: those of the index, or the only one there is."""
+    """The files with the weights: those of the index, or the only one."""
     if not os.path.exists(os.path.join(folder, INDEX)):
         try:
             names = sorted(name for name in os.listdir(folder) if name.endswith(SUFFIX))
         except OSError as error:
             raise problem("list", folder, error) from error
         if len(names) != 1:
-            raise Refused(f"{folder} has {len(names) or 'no'} {SUFFIX} files and no {INDEX}: which hold the weights?")
+            raise Refused(f"{folder} has {len(names) or 'no'} {SUFFIX} files and no {INDEX}: expected exactly one file")
         return [_Shard(folder, names[0], stack)]
     index = _document(folder, INDEX, inputs)
     places = index.object("weight_map").values
     for tensor, name in places.items():
         if not isinstance(name, str) or name != os.path.basename(name) or not name.endswith(SUFFIX):
             raise index.refuse(
-                "weight_map", f"has {shown(tensor)} in {glimpse(name)}, which is no {SUFFIX} file's name"
+                "weight_map", f"has {shown(tensor)} in {glimpse(name)}, which is not a {SUFFIX} file name"
             )
     names = sorted(set(places.values()))
     if not names:
         raise index.refuse("weight_map", "names no file")
     if len(names) > MOST_SHARDS:
-        raise index.refuse("weight_map", f"names {len(names)} files, more than {MOST_SHARDS}")
+        raise index.refuse("weight_map", f"names {len(names)} files, the limit is {MOST_SHARDS}")
     shards = [_Shard(folder, name, stack) for name in names]
     found = {tensor: shard.name for shard in shards for tensor in shard.tensors}
     odd = next((tensor for tensor in {**places, **found} if places.get(tensor) != found.get(tensor)), None)
     if odd is not None or len(found) != sum(len(shard.tensors) for shard in shards):
-        where = shown(odd) if odd is not None else "a tensor that two files hold"
-        raise index.refuse("weight_map", f"is not what the files hold: {where}")
+        where = shown(odd) if odd is not None else "a tensor in two files"
+        raise index.refuse("weight_map", f"does not match the files' tensors: {where}")
     return shards
 
 
 _Assigned = tuple[Weight, _Shard, StoredTensor]
 
 
-def _assign(wanted: Sequence[Weight], shards: Sequence[_Shard], shape: ModelShape) -> list[_Assigned]:
-    """Each weight with its tensor. Raises Refused for one that is missing, left over, or of another shape or type."""
+def _assign(expected: Sequence[Weight], shards: Sequence[_Shard], shape: ModelShape) -> list[_Assigned]:
+    """Each weight with its tensor. Raises Refused for one that is missing, unknown, or of another shape or type."""
     stored = {name: (shard, tensor) for shard in shards for name, tensor in shard.tensors.items()}
     found: list[_Assigned] = []
-    for weight in wanted:
+    for weight in expected:
         if weight.stored not in stored:
             raise Refused(f"tensor {shown(weight.stored)} is missing from {shards[0].name}")
         shard, tensor = stored.pop(weight.stored)
         if tensor.shape != weight.shape:
             raise Refused(
-                f"{shard.name}: tensor {shown(tensor.name)} has shape {list(tensor.shape)}, not {list(weight.shape)}"
+                f"{shard.name}: tensor {shown(tensor.name)} has shape {list(tensor.shape)}, "
+                f"expected {list(weight.shape)}"
             )
         if tensor.dtype not in DTYPES:
-            raise Refused(f"{shard.name}: tensor {shown(tensor.name)} is {tensor.dtype}; {', '.join(DTYPES)} are read")
+            what = f"{shard.name}: tensor {shown(tensor.name)}"
+            raise Refused(f"{what}: unsupported type {tensor.dtype} (supported: {', '.join(DTYPES)})")
         found.append((weight, shard, tensor))
     for name, (shard, _) in stored.items():
         derivable = name.endswith(".rotary_emb.inv_freq") or (shape.tied and name == HEAD)
@@ -262,7 +264,7 @@ def _assign(wanted: Sequence[Weight], shards: Sequence[_Shard], shape: ModelShap
 
 
 def _check_tied_head(shards: Sequence[_Shard], shape: ModelShape) -> None:
-    """A head that is stored though it is tied is left out, so it has to be the embedding once more."""
+    """A stored head that is tied is omitted, so it must equal the embedding."""
     stored = {name: (shard, tensor) for shard in shards for name, tensor in shard.tensors.items()}
     if not shape.tied or HEAD not in stored:
         return
@@ -298,7 +300,7 @@ def _write(out: TensorWriter, weight: Weight, shard: _Shard, stored: StoredTenso
 
 
 def _pieces(weight: Weight) -> Iterator[tuple[int, int]]:
-    """Where each piece begins and how many values it has: whole heads of Q and K, else about `CHUNK_WEIGHTS`."""
+    """Start and number of values of each piece: complete heads of Q and K, else about `CHUNK_WEIGHTS`."""
     rows, columns = weight.shape[0], weight.shape[1] if len(weight.shape) > 1 else 1
     step = rows // weight.heads if weight.heads else max(CHUNK_WEIGHTS // columns, 1)
     for row in range(0, rows, step):
@@ -306,6 +308,6 @@ def _pieces(weight: Weight) -> Iterator[tuple[int, int]]:
 
 
 def _adjacent(head: npt.NDArray[np.float32], weight: Weight) -> npt.NDArray[np.float32]:
-    """The rows of one head from halves (i, i + n/2) to the adjacent pairs (2i, 2i + 1) that Llama's RoPE turns."""
+    """The rows of one head from halves (i, i + n/2) to adjacent pairs (2i, 2i + 1), which Llama's RoPE rotates."""
     halves = head.reshape(2, -1, weight.shape[1])
     return np.ascontiguousarray(halves.swapaxes(0, 1)).reshape(-1)

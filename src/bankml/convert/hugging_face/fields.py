@@ -1,4 +1,4 @@
-"""Reading one field of a JSON file of a model's folder: what it may be, and a refusal that names file and field."""
+"""Reads one field of a JSON file of a model's folder; errors name file and field."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ INT32_MAX = 2**31 - 1
 
 @dataclass(frozen=True)
 class JsonConfig:
-    """The JSON object of the file called `name`. A null is the same as a field left out."""
+    """The JSON object of the file `name`. A null is the same as a missing field."""
 
     name: str
     values: Mapping[str, Any]
@@ -40,7 +40,7 @@ class JsonConfig:
     def text(self, key: str) -> str:
         value = self.values.get(key)
         if not isinstance(value, str):
-            raise self.refuse(key, f"is {glimpse(value)}, not a text")
+            raise self.refuse(key, f"is {glimpse(value)}, not a string")
         return value
 
     def object(self, key: str) -> "JsonConfig":
@@ -50,14 +50,14 @@ class JsonConfig:
         return JsonConfig(self.name, value)
 
     def only(self, key: str, *harmless: Any) -> None:
-        """Refuses any value of `key` but null and `harmless` ones, which change nothing."""
+        """Refuses any value of `key` except null and `harmless` ones, which have no effect."""
         value = self.values.get(key)
         if value is not None and not any(type(value) is type(one) and value == one for one in harmless):
-            raise self.refuse(key, f"is {glimpse(value)}: not played here")
+            raise self.refuse(key, f"is {glimpse(value)}, which is unsupported")
 
 
 def glimpse(value: Any) -> str:
-    """A JSON value short enough for a sentence."""
+    """A JSON value shortened for an error message."""
     if value is None:
         return "missing"
     if isinstance(value, str):

@@ -1,8 +1,8 @@
-"""Reads safetensors files that nobody vouches for: an eight-byte length, a JSON header, the tensors' bytes.
+"""Reads untrusted safetensors files: an eight-byte length, a JSON header, the tensors' bytes.
 
-Checked as the format demands before a byte of a tensor is touched: the header is bounded and lies in the file, no name
-stands twice, every tensor's bytes are as many as its shape and type need, and the tensors fill the rest of the file
-without a gap or an overlap.
+Validated as the format requires before a byte of a tensor is read: the header is bounded and inside the file, names are
+unique, every tensor has as many bytes as its shape and type need, and the tensors fill the rest of the file without
+gaps or overlaps.
 """
 
 import json
@@ -21,7 +21,7 @@ MAX_HEADER_BYTES = 4 << 20
 MAX_TENSORS = 1 << 16
 MAX_DIMS = 8
 
-# Bytes a value, of every type a file may hold; which are read as weights is the converter's to say.
+# Bytes per value of every type in the format; the converter decides which are supported as weights.
 SIZES = {
     "BOOL": 1, "U8": 1, "I8": 1, "F8_E5M2": 1, "F8_E4M3": 1,
     "U16": 2, "I16": 2, "F16": 2, "BF16": 2,
@@ -32,7 +32,7 @@ SIZES = {
 
 @dataclass(frozen=True)
 class StoredTensor:
-    """One tensor of a file: `shape` as PyTorch has it (rows first), `start` and `nbytes` counted in the whole file."""
+    """One tensor of a file: `shape` as in PyTorch (rows first), `start` and `nbytes` in the entire file."""
 
     name: str
     dtype: str
@@ -48,14 +48,14 @@ class _Bad(Exception):
 def read_tensors(file: BinaryIO, name: str) -> Mapping[str, StoredTensor]:
     """The tensors of an open unbuffered safetensors file by their names, in the order of their bytes.
 
-    `name` is what the sentences call the file. Raises Refused, saying what is wrong with it; FileProblem.
+    `name` is the file's name in messages. Raises Refused, saying what is wrong with it; FileProblem.
     """
     try:
         size = os.fstat(file.fileno()).st_size
         head = os.pread(file.fileno(), 8, 0)
         length = int.from_bytes(head, "little")
         if len(head) < 8 or length < 2 or length > min(MAX_HEADER_BYTES, size - 8):
-            raise _Bad(f"its first eight bytes announce a header of {length} bytes in a file of {size}")
+            raise _Bad(f"its first eight bytes give a header of {length} bytes in a file of {size}")
         raw = os.pread(file.fileno(), length, 8)
         if len(raw) < length:
             raise FileProblem(f"{name} became shorter while it was read")
@@ -74,7 +74,7 @@ def _object(raw: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise _Bad(f"its header is not JSON ({error})") from error
     if len(header) > MAX_TENSORS:
-        raise _Bad(f"its header names {len(header)} tensors, more than {MAX_TENSORS}")
+        raise _Bad(f"its header names {len(header)} tensors, the limit is {MAX_TENSORS}")
     return dict(header)
 
 
@@ -88,7 +88,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _constant(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no number of JSON")
+    raise ValueError(f"{text} is not a JSON number")
 
 
 def _tensors(header: dict[str, Any], data: int, size: int) -> dict[str, StoredTensor]:
@@ -97,7 +97,7 @@ def _tensors(header: dict[str, Any], data: int, size: int) -> dict[str, StoredTe
     end = data
     for tensor in found:
         if tensor.start != end:
-            raise _Bad(f"tensor {shown(tensor.name)} begins at byte {tensor.start - data}, not at {end - data}")
+            raise _Bad(f"tensor {shown(tensor.name)} begins at byte {tensor.start - data}, expected {end - data}")
         end += tensor.nbytes
     if end != size:
         raise _Bad(f"its tensors end at byte {end} of {size}")
@@ -117,15 +117,15 @@ def _tensor(name: str, value: Any, data: int) -> StoredTensor:
         raise _Bad(f"{what} has data_offsets that are not two whole numbers")
     nbytes, got = _nbytes(shape, SIZES[dtype]), offsets[1] - offsets[0]
     if nbytes is None:
-        raise _Bad(f"{what} has {got} bytes where its shape and {dtype} need more than 64 bits can count")
+        raise _Bad(f"{what} has {got} bytes, but the size of its shape in {dtype} does not fit 64 bits")
     if got != nbytes:
-        raise _Bad(f"{what} has {got} bytes where its shape and {dtype} need {nbytes}")
+        raise _Bad(f"{what} has {got} bytes, but its shape in {dtype} needs {nbytes}")
     return StoredTensor(name, dtype, tuple(shape), data + offsets[0], nbytes)
 
 
 def _nbytes(shape: list[int], size: int) -> int | None:
-    """Bytes of a tensor, multiplied in the order of its extents as the format's own library does; None where a step
-    is more than it can count."""
+    """Bytes of a tensor, multiplied in the order of its dimensions as in the format's own library; None if a product
+    overflows there."""
     counts = list(accumulate([*shape, size], mul))
     return counts[-1] if max(counts) < 1 << 64 else None
 

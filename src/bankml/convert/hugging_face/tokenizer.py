@@ -1,8 +1,8 @@
-"""tokenizer.json and tokenizer_config.json: a byte-level BPE vocabulary, as a GGUF header holds it.
+"""tokenizer.json and tokenizer_config.json: a byte-level BPE vocabulary, as keys of a GGUF header.
 
-The keys and token types are those that llama.cpp b11192's converter gives. Which pre-tokenizer it is is read from what
-tokenizer.json says of it, not guessed from how it cuts a text; one that is not exactly SmolLM's or Qwen2's is refused.
-A normalizer to NFC passes beside Qwen2's, as llama.cpp, which has none, lets it pass.
+The keys and token types are those that llama.cpp b11192's converter writes. The pre-tokenizer is identified by its
+definition in tokenizer.json, not guessed from how it splits a text; one that is not exactly SmolLM's or Qwen2's is
+refused. An NFC normalizer is accepted beside Qwen2's, as llama.cpp, which has none, accepts it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,7 +11,7 @@ from typing import Any
 
 from bankml.convert.hugging_face.added_tokens import (
     AddedToken,
-    check_said_again,
+    check_repetitions,
     read_added_tokens,
     token_text,
 )
@@ -37,7 +37,7 @@ PRETOKENIZERS: Mapping[str, list[dict[str, Any]]] = {
     ],
 }
 
-# The header's key for a token with a purpose. One that names a class stands in for bos, a separator for eos.
+# The header's key for a token with a purpose. A class token replaces a missing bos, a separator a missing eos.
 _KEYS = {
     "bos": "bos_token_id",
     "eos": "eos_token_id",
@@ -51,8 +51,8 @@ _STAND_INS = {"bos": "cls", "eos": "sep"}
 
 @dataclass(frozen=True)
 class TokenizerFiles:
-    """tokenizer.json and tokenizer_config.json, the two that older versions write beside them (empty where they are
-    not), and the chat template."""
+    """tokenizer.json and tokenizer_config.json, the two files that older versions write in addition (empty if they are
+    missing), and the chat template."""
 
     tokenizer: JsonConfig
     settings: JsonConfig
@@ -69,10 +69,10 @@ def tokenizer_entries(files: TokenizerFiles, config: JsonConfig, n_vocab: int) -
     model = _model(tokenizer)
     texts, types = _rows(model, n_vocab)
     added = read_added_tokens(tokenizer, model.object("vocab").values)
-    check_said_again(added, settings, files.special_map, files.numbers)
+    check_repetitions(added, settings, files.special_map, files.numbers)
     for text, one in added.items():
         if one.id >= n_vocab:
-            raise tokenizer.refuse("added_tokens", f"gives {shown(text)} the number {one.id}, not one of {n_vocab}")
+            raise tokenizer.refuse("added_tokens", f"gives {shown(text)} the id {one.id}, outside 0 to {n_vocab - 1}")
         texts[one.id] = text if one.control else text.replace("▁", " ")
         types[one.id] = CONTROL if one.control else USER_DEFINED
     yield "tokenizer.ggml.model", encode_value(ValueType.STRING, "gpt2")
@@ -92,18 +92,18 @@ def pretokenizer(tokenizer: JsonConfig) -> str:
     value = tokenizer.get("pre_tokenizer")
     steps = value.get("pretokenizers") if isinstance(value, dict) and value.get("type") == "Sequence" else None
     bare = [_without_offsets(step) for step in steps] if isinstance(steps, list) else None
-    found = next((name for name, wanted in PRETOKENIZERS.items() if bare == wanted), None)
+    found = next((name for name, definition in PRETOKENIZERS.items() if bare == definition), None)
     if found is None:
-        raise tokenizer.refuse("pre_tokenizer", f"is not that of {' or '.join(PRETOKENIZERS)}")
+        raise tokenizer.refuse("pre_tokenizer", f"is unsupported (supported: {', '.join(PRETOKENIZERS)})")
     normalizer = tokenizer.get("normalizer")
     if normalizer is not None and not (found == "qwen2" and normalizer == {"type": "NFC"}):
-        raise tokenizer.refuse("normalizer", "changes the text: not played here")
+        raise tokenizer.refuse("normalizer", "changes the text, which is unsupported")
     return found
 
 
 def chat_template(settings: JsonConfig, beside: str | None) -> str:
-    """The template in tokenizer_config.json, the one called default where it has several, or `beside`, the text of
-    chat_template.jinja. Raises Refused when there is none."""
+    """The template in tokenizer_config.json, the one named default if it has several, or `beside`, the text of
+    chat_template.jinja. Raises Refused if there is none."""
     value = settings.get("chat_template")
     if isinstance(value, list):
         named = [one for one in value if isinstance(one, dict) and one.get("name") == "default"]
@@ -111,17 +111,17 @@ def chat_template(settings: JsonConfig, beside: str | None) -> str:
     if value is None:
         value = beside
     if not isinstance(value, str) or not value:
-        raise settings.refuse("chat_template", "is no text, and there is no chat_template.jinja: a chat needs one")
+        raise settings.refuse("chat_template", "is not a string, and chat_template.jinja is missing: a chat needs one")
     return value
 
 
 def _without_offsets(step: Any) -> Any:
-    """`trim_offsets` says where a token is reported to stand, not what it is."""
+    """`trim_offsets` affects a token's reported position, not its id."""
     return {key: value for key, value in step.items() if key != "trim_offsets"} if isinstance(step, dict) else step
 
 
 def _refuse_what_is_added(tokenizer: JsonConfig, settings: JsonConfig) -> None:
-    """No token goes before or after a text here."""
+    """Adding tokens before or after a text is unsupported."""
     for key in ("add_bos_token", "add_eos_token", "add_prefix_space"):
         settings.only(key, False)
     if tokenizer.object("decoder").get("type") != "ByteLevel":
@@ -131,7 +131,7 @@ def _refuse_what_is_added(tokenizer: JsonConfig, settings: JsonConfig) -> None:
         return
     steps = after.get("processors") if isinstance(after, dict) and after.get("type") == "Sequence" else [after]
     if not isinstance(steps, list) or not all(map(_adds_nothing, steps)):
-        raise tokenizer.refuse("post_processor", "adds tokens to a text: not played here")
+        raise tokenizer.refuse("post_processor", "adds tokens to a text, which is unsupported")
 
 
 def _adds_nothing(step: Any) -> bool:
@@ -143,7 +143,7 @@ def _adds_nothing(step: Any) -> bool:
 def _model(tokenizer: JsonConfig) -> JsonConfig:
     model = JsonConfig(f"{tokenizer.name}: model", tokenizer.object("model").values)
     if model.text("type") != "BPE":
-        raise model.refuse("type", f"is {glimpse(model.get('type'))}: only BPE is played")
+        raise model.refuse("type", f"is {glimpse(model.get('type'))}, which is unsupported (supported: BPE)")
     model.only("byte_fallback", False)
     model.only("ignore_merges", False)
     model.only("dropout")
@@ -153,20 +153,20 @@ def _model(tokenizer: JsonConfig) -> JsonConfig:
 
 
 def _rows(model: JsonConfig, n_vocab: int) -> tuple[list[str], list[int]]:
-    """Every row's text and type, of the model's own vocabulary; a row that no token has is an unused one."""
+    """Every row's text and type, of the model's own vocabulary; a row without a token is unused."""
     texts = [f"[PAD{i}]" for i in range(n_vocab)]
     types = [UNUSED] * n_vocab
     for text, id_ in model.object("vocab").values.items():
         if isinstance(id_, bool) or not isinstance(id_, int) or not 0 <= id_ < n_vocab:
-            raise model.refuse("vocab", f"gives {shown(text)} the number {glimpse(id_)}, not one of {n_vocab}")
+            raise model.refuse("vocab", f"gives {shown(text)} the id {glimpse(id_)}, outside 0 to {n_vocab - 1}")
         if types[id_] != UNUSED:
-            raise model.refuse("vocab", f"gives the number {id_} twice")
+            raise model.refuse("vocab", f"gives the id {id_} twice")
         texts[id_], types[id_] = text, NORMAL
     return texts, types
 
 
 def _merges(model: JsonConfig) -> list[str]:
-    """Each as "left right"; a space inside a side, which only the list form can hold, is its stand-in."""
+    """Each as "left right"; a space inside a side, which only the list form can contain, is its stand-in."""
     values = model.get("merges")
     if not isinstance(values, list):
         raise model.refuse("merges", f"is {glimpse(values)}, not a list")
@@ -177,14 +177,14 @@ def _merges(model: JsonConfig) -> list[str]:
         elif isinstance(value, list) and len(value) == 2 and all(isinstance(side, str) for side in value):
             found.append(" ".join(side.replace(" ", "Ġ") for side in value))
         else:
-            raise model.refuse(f"merges[{i}]", "is neither a text nor a pair of texts")
+            raise model.refuse(f"merges[{i}]", "is neither a string nor a pair of strings")
     return found
 
 
 def _named(
     added: Mapping[str, AddedToken], settings: JsonConfig, config: JsonConfig, n_vocab: int
 ) -> Iterator[tuple[str, int]]:
-    """The tokens with a purpose: by their text in tokenizer_config.json, else by their number in config.json."""
+    """The tokens with a purpose: by their text in tokenizer_config.json, else by their id in config.json."""
     for purpose, key in _KEYS.items():
         value = settings.get(f"{purpose}_token") or settings.get(f"{_STAND_INS.get(purpose, purpose)}_token")
         text = token_text(value)

@@ -1,4 +1,4 @@
-"""JSON schemas to GBNF, the text that llama-server b11192 makes of them to the byte.
+"""JSON schemas to GBNF, byte for byte the text that llama-server b11192 makes of them.
 
     request's JSON ─ reader ─ nodes ─ converter (objects, patterns, integers) ─ rules ─ text
                      refuses  frozen
@@ -28,8 +28,8 @@ __all__ = [
 def json_schema_to_grammar(schema: object) -> str:
     """The grammar, in GBNF, of the JSON values that `schema` allows.
 
-    `schema` is a value as a JSON reader gives it: keys in their order, integers and floats told apart. Raises
-    RequestError for a schema that is not valid, not supported or too large.
+    `schema` is a value as a JSON reader gives it: keys in their order, integers and floats distinct. Raises
+    RequestError for a schema that is invalid, unsupported or too large.
     """
     try:
         budget = SchemaBudget()

@@ -1,24 +1,23 @@
-"""How large a schema and its grammar may grow: a schema built to blow up is refused before it costs time or memory.
+"""Limits of a schema and its grammar: a schema that expands too far is refused before it costs time or memory.
 
-b11192 has none of these limits: it runs until it is done, out of memory or out of stack.
+b11192 has none of these limits: it continues until it is done, out of memory or out of stack.
 """
 
 from bankml.grammar.json_schema.problems import SchemaError
 
 MAX_LEVELS = 128
-"""Schemas within schemas, references followed counted in."""
+"""Nested schemas, including followed references."""
 
 MAX_STEPS = 100_000
-"""Schemas read or turned into rules, properties gathered, names tried, values of constants, characters of patterns:
-each costs a few microseconds at most."""
+"""Schemas parsed or converted, properties gathered, names tried, values of constants, characters of patterns: each
+costs a few microseconds at most."""
 
 MAX_TEXT = 8 << 20
-"""Characters of rules and of constants, and of the names of places in the schema and of rules, each time one is
-made."""
+"""Characters of rules and of constants, and of paths in the schema and names of rules, each time one is made."""
 
 
 class SchemaBudget:
-    """What one schema has left. Raises SchemaError when it is spent."""
+    """The remaining budget of one schema. Raises SchemaError when it is exhausted."""
 
     def __init__(self) -> None:
         self._steps = MAX_STEPS

@@ -1,4 +1,4 @@
-"""Schemas to rules: one method a kind, each giving the name of the rule it made."""
+"""Schemas to rules: one method per kind, each returning the name of its rule."""
 
 from collections.abc import Iterable, Sequence
 
@@ -20,7 +20,7 @@ from bankml.grammar.json_schema.rules import (
 
 
 class Converter:
-    """Turns one document into rules. Raises SchemaError where that would take too much."""
+    """Converts one document to rules. Raises SchemaError if that exceeds the budget."""
 
     def __init__(self, document: nodes.SchemaDocument, rules: RuleSet) -> None:
         self._targets = document.targets
@@ -31,7 +31,7 @@ class Converter:
         self._depth = 0
 
     def add_root(self, name: str = "") -> str:
-        """Makes the rules of the whole document, under `name` ("" is "root"); returns the first one's name."""
+        """Makes the rules of the document, under `name` ("" is "root"); returns the first one's name."""
         return self._visit(self._root, name)
 
     def text(self) -> str:
@@ -55,7 +55,7 @@ class Converter:
             self._depth -= 1
 
     def _rule(self, node: nodes.Node, name: str, rule: str) -> str:
-        """`name` is what the names of inner rules begin with, `rule` what this one is called."""
+        """`name` is the prefix of inner rules' names, `rule` the name of this one."""
         match node:
             case nodes.Anything():
                 return self._rules.add(rule, self._rules.add_fixed("value"))
@@ -84,7 +84,7 @@ class Converter:
                 return self._object(node, name, rule)
 
     def _fixed(self, rule: str, fixed: str) -> str:
-        """One of the fixed rules under its own name; only the root is always called that."""
+        """One of the fixed rules under its own name; the root is renamed."""
         return self._rules.add_fixed("root" if rule == "root" else fixed, fixed)
 
     def _constant(self, value: object) -> str:
@@ -156,7 +156,7 @@ class Converter:
         name: str,
         additional: nodes.Node | None,
     ) -> str:
-        """A rule's text for an object. A property may be there twice (by allOf): it is then asked for twice."""
+        """A rule's text for an object. A property may occur twice (by allOf): it is then required twice."""
         pairs: dict[str, str] = {}
         begin = _inner(name)
         for one, schema in properties:
@@ -182,7 +182,7 @@ class Converter:
         return self._rules.add(f"{name}-kv", f'{key} ":" space {value}')
 
     def _all_of(self, node: nodes.AllOf, name: str, rule: str) -> str:
-        """The properties of all parts put together, or the values that every part lists."""
+        """The properties of all parts together, or the values that every part lists."""
         properties: list[tuple[str, nodes.Node]] = []
         required: set[str] = set()
         listed: dict[str, int] = {}
@@ -200,7 +200,7 @@ class Converter:
         return self._rules.add(rule, self._properties(properties, required, name, None))
 
     def _parts(self, node: nodes.AllOf) -> Iterable[tuple[nodes.Node, bool]]:
-        """What allOf puts together, and whether it has to hold; alternatives within it may."""
+        """The parts of allOf, and whether each is required; alternatives within it are optional."""
         for child in node.children:
             if isinstance(child, nodes.AnyOf):
                 yield from ((self._meant(one), False) for one in child.children)
@@ -208,7 +208,7 @@ class Converter:
                 yield self._meant(child), True
 
     def _meant(self, node: nodes.Node) -> nodes.Node:
-        """`node`, or what it refers to. Raises SchemaError for references in a circle."""
+        """`node`, or what it refers to. Raises SchemaError for circular references."""
         seen: set[str] = set()
         while isinstance(node, nodes.Ref):
             self._rules.budget.step()

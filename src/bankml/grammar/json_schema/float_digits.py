@@ -1,14 +1,14 @@
 """Decimal digits of doubles by Loitsch's Grisu2 ("Printing Floating-Point Numbers Quickly and Accurately with
 Integers", 2010).
 
-It reads back exactly but is not always the shortest: about one double in 300 gets other digits than Python's repr
+It parses back exactly but is not always the shortest: about one double in 300 gets other digits than Python's repr
 gives it. b11192's JSON library writes floats this way, so constants in a grammar need these digits.
 """
 
 import math
 
 LEAST_EXPONENT, MOST_EXPONENT = -60, -32
-"""Where the binary exponent of a scaled number has to end up."""
+"""The range of binary exponents of scaled numbers."""
 
 FIRST_POWER, POWER_STEP = -300, 8
 """The powers of ten to scale by."""
@@ -40,8 +40,8 @@ def _normal(significand: int, exponent: int) -> tuple[int, int]:
 
 
 def _power(exponent: int) -> tuple[int, int, int]:
-    """The power of ten that brings 64 bits times 2^`exponent` to where digits are made: significand, exponent,
-    which."""
+    """The power of ten that scales 64 bits times 2^`exponent` to the digit range: significand, exponent, and which
+    power."""
     needed = LEAST_EXPONENT - exponent - 1
     least = int(needed * 78913 / (1 << 18)) + (needed > 0)
     ten = FIRST_POWER + (least - FIRST_POWER + POWER_STEP - 1) // POWER_STEP * POWER_STEP
@@ -63,13 +63,13 @@ def _product(a: int, b: int) -> int:
 
 
 def _generate(high: int, distance: int, room: int, bits: int) -> tuple[str, int]:
-    """Digits of a number within `room` below `high`, as near to `distance` below it as they get; `bits` are behind
+    """Digits of a number within `room` below `high`, as near to `distance` below it as possible; `bits` are after
     the point."""
-    whole, fraction = high >> bits, high & ((1 << bits) - 1)
-    digits = str(whole)
+    integral, fraction = high >> bits, high & ((1 << bits) - 1)
+    digits = str(integral)
     for left in range(len(digits) - 1, -1, -1):
         unit = 10**left
-        rest = (whole % unit << bits) + fraction
+        rest = (integral % unit << bits) + fraction
         if rest <= room:
             return _nearest(digits[: len(digits) - left], distance, room, rest, unit << bits), left
     last = 0
@@ -82,7 +82,7 @@ def _generate(high: int, distance: int, room: int, bits: int) -> tuple[str, int]
 
 
 def _nearest(digits: str, distance: int, room: int, rest: int, unit: int) -> str:
-    """The last digit made smaller while that comes nearer and stays within the room."""
+    """Decreases the last digit while that comes nearer and stays within the room."""
     down = 0
     while (
         rest < distance and room - rest >= unit and (rest + unit < distance or distance - rest > rest + unit - distance)

@@ -1,6 +1,6 @@
 """Ranges of integers as GBNF, digit by digit, as b11192 writes them.
 
-Where a range is open, a number has at most 16 digits. Some ranges come out wider than they are ("at least 3" has
+Where a range is open, a number has at most 16 digits. Some ranges are wider than requested ("at least 3" has
 [1-2] with more digits, and "at most -5" has leading zeros): that is how b11192 writes them, and the text has to be
 the same.
 """
@@ -11,37 +11,37 @@ DIGITS = 16
 
 
 def integer_range(minimum: int | None, maximum: int | None) -> str:
-    """A rule for the integers from `minimum` to `maximum`, both included; one of them at least is not None."""
+    """A rule for the integers from `minimum` to `maximum`, both included; at least one is not None."""
     return f"({_range(minimum, maximum, DIGITS, True)})"
 
 
 def _range(minimum: int | None, maximum: int | None, digits: int, first: bool) -> str:
-    """`first`: no digit stands before, so that a number must not begin with 0."""
+    """`first`: no digit precedes, so that a number must not begin with 0."""
     if minimum is not None and maximum is not None:
         return _closed(minimum, maximum)
     if minimum is not None:
         return _at_least(minimum, digits, first)
     if maximum is not None:
         return _at_most(maximum, digits, first)
-    # Reached when a bound is turned around and is then the largest number of 64 bits, which counts as no bound.
+    # Reached when a negated bound is the largest number of 64 bits, which counts as no bound.
     raise SchemaError("At least one of min_value or max_value must be set")
 
 
-def _turned(bound: int) -> int | None:
-    """`bound` with the other sign, as an upper bound."""
+def _negated(bound: int) -> int | None:
+    """`bound` negated, as an upper bound."""
     return None if -bound == 2**63 - 1 else -bound
 
 
 def _closed(minimum: int, maximum: int) -> str:
     if maximum < 0:
-        return f'"-" ({_range(-maximum, _turned(minimum), DIGITS, True)})' if minimum < 0 else _sizes(minimum, maximum)
+        return f'"-" ({_range(-maximum, _negated(minimum), DIGITS, True)})' if minimum < 0 else _sizes(minimum, maximum)
     if minimum < 0:
-        return f'"-" ({_range(0, _turned(minimum), DIGITS, True)}) | {_sizes(0, maximum)}'
+        return f'"-" ({_range(0, _negated(minimum), DIGITS, True)}) | {_sizes(0, maximum)}'
     return _sizes(minimum, maximum)
 
 
 def _sizes(minimum: int, maximum: int) -> str:
-    """The range cut where a number gets one digit more."""
+    """The range split where the number of digits grows."""
     low, high, parts = str(minimum), str(maximum), []
     for size in range(len(low), len(high)):
         parts.append(_same_size(low, "9" * size))
@@ -50,7 +50,7 @@ def _sizes(minimum: int, maximum: int) -> str:
 
 
 def _same_size(low: str, high: str) -> str:
-    """Between two numbers of as many digits: what they share, then the first digit that differs."""
+    """Between two numbers of equal length: their common prefix, then the first digit that differs."""
     shared = next((i for i, (a, b) in enumerate(zip(low, high, strict=False)) if a != b), min(len(low), len(high)))
     begin = f'"{low[:shared]}"' if shared else ""
     if shared == min(len(low), len(high)):
@@ -60,7 +60,7 @@ def _same_size(low: str, high: str) -> str:
 
 
 def _from_digit(low: str, high: str) -> str:
-    """Of two numbers whose first digits differ."""
+    """Between two numbers whose first digits differ."""
     a, b, others = low[0], high[0], len(low) - 1
     if not others:
         return f"[{a}-{b}]"
@@ -81,7 +81,7 @@ def _from_digit(low: str, high: str) -> str:
 def _at_least(minimum: int, digits: int, first: bool) -> str:
     fewer = max(digits - 1, 1)
     if minimum < 0:
-        return f'"-" ({_range(None, _turned(minimum), digits, False)}) | [0] | [1-9] {_more(0, digits - 1)}'
+        return f'"-" ({_range(None, _negated(minimum), digits, False)}) | [0] | [1-9] {_more(0, digits - 1)}'
     if minimum == 0:
         return f"[0] | [1-9] {_more(0, fewer)}" if first else _more(1, digits)
     text = str(minimum)
@@ -106,7 +106,7 @@ def _at_most(maximum: int, digits: int, first: bool) -> str:
 
 
 def _digits(least: int, most: int) -> str:
-    """The characters from one code to another."""
+    """The characters between two codes."""
     return f"[{chr(least)}]" if least == most else f"[{chr(least)}-{chr(most)}]"
 
 

@@ -1,4 +1,4 @@
-"""JSON values as b11192's JSON library writes them: constants stand in a grammar as this text."""
+"""JSON values as b11192's JSON library writes them: constants in a grammar have this text."""
 
 import json
 import math
@@ -20,11 +20,11 @@ def json_text(value: object) -> str:
         return f"[{','.join(map(json_text, value))}]"
     if isinstance(value, dict):
         return "{" + ",".join(f"{json_text(key)}:{json_text(one)}" for key, one in value.items()) + "}"
-    raise TypeError(f"{type(value).__name__} is not a value of JSON")
+    raise TypeError(f"{type(value).__name__} is not a JSON value")
 
 
 def count_values(value: object) -> int:
-    """The values in `value`, itself and those of arrays and objects."""
+    """The number of values in `value`: itself and those of arrays and objects."""
     if isinstance(value, dict):
         return 1 + sum(map(count_values, value.values()))
     return 1 + sum(map(count_values, value)) if isinstance(value, list) else 1

@@ -1,4 +1,4 @@
-"""What a schema says, one frozen record a kind. `read_schema` makes them, the converter turns them into rules."""
+"""A parsed schema, one frozen record per kind. `read_schema` makes them, the converter turns them into rules."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Simple:
 
 @dataclass(frozen=True)
 class Integer:
-    """Both bounds are part of the range; None: there is none."""
+    """Both bounds are inclusive; None: no bound."""
 
     minimum: int | None
     maximum: int | None
@@ -86,7 +86,7 @@ class Property:
 
 @dataclass(frozen=True)
 class Object:
-    """`additional` None: no other properties than these."""
+    """`additional` None: no other properties are allowed."""
 
     properties: tuple[Property, ...]
     additional: Node | None

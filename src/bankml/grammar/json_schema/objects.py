@@ -1,4 +1,4 @@
-"""Objects as rules: properties in the schema's order, the optional ones left out or there, others behind them."""
+"""Objects as rules: properties in the schema's order, optional ones, and additional ones after them."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,7 +6,7 @@ from bankml.grammar.json_schema.json_text import json_text
 from bankml.grammar.json_schema.rules import RuleSet, literal
 
 OTHERS = "*"
-"""Stands for all properties that are not named; like a property of this name, it may come more than once."""
+"""Stands for all additional properties; like a property of this name, it may occur more than once."""
 
 
 def key_and_value(name: str, value: str) -> str:
@@ -28,7 +28,7 @@ def object_rule(
 
 
 def _beginnings(optional: Sequence[str], pairs: Mapping[str, str], name: str, rules: RuleSet) -> list[str]:
-    """For each optional property: it, then what may follow. What may follow is a rule, the last one made first."""
+    """For each optional property: it, then what may follow, which is a rule; the last one is made first."""
     choices: list[str] = []
     rest = ""
     for one in reversed(optional):
@@ -43,9 +43,9 @@ def _beginnings(optional: Sequence[str], pairs: Mapping[str, str], name: str, ru
 
 
 def other_keys(names: Sequence[str], character: str) -> str:
-    """A rule's text for JSON strings that are none of `names`; `character` is the rule of one character.
+    """A rule's text for JSON strings other than `names`; `character` is the rule of one character.
 
-    A string leaves the names where it has a character that none of them has there, or goes on behind one's end.
+    A string differs from the names at a character that none of them has there, or continues after one's end.
     """
     root: dict[str, object] = {}
     for name in names:

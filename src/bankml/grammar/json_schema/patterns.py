@@ -1,7 +1,7 @@
-"""Regular expressions of strings as rules, as far as b11192 takes them.
+"""Regular expressions of strings as rules, as far as b11192 supports them.
 
-What is no regular expression is refused; what is one, but has no equal in GBNF (not anchored, look-around, \\d and the
-like), lets every string through, as in b11192.
+An invalid regular expression is refused; a valid one without an equivalent in GBNF (not anchored, look-around, \\d and
+the like) allows every string, as in b11192.
 """
 
 import re
@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from bankml.grammar.json_schema.rules import RuleSet, repetition
 
 MAX_GROUPS = 100
-"""Groups within groups."""
+"""Nested groups."""
 
 SPECIAL = frozenset("|.()[]{}*+?^$")
-"""What does not stand for itself in a pattern, unless escaped; GBNF's literals need no escape for it."""
+"""Special characters in a pattern, unless escaped; GBNF's literals need no escape for them."""
 
 GBNF_ESCAPE = re.compile(r"\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[trn\\\"\[\]-])")
-"""Escapes that mean the same in GBNF, so that they are taken over."""
+"""Escapes with the same meaning in GBNF, which are copied."""
 
 NUMBER = re.compile(r"[ \t\n\v\f\r]*([+-]?[0-9]+)")
 
@@ -26,11 +26,11 @@ ANY_CHARACTER = r"[^\x0A\x0D]"
 
 
 class Unsupported(Exception):
-    """A regular expression with no equal in GBNF."""
+    """A regular expression without an equivalent in GBNF."""
 
 
 class Invalid(Exception):
-    """Not a regular expression."""
+    """An invalid regular expression."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,8 @@ class PatternPart:
 
 
 def pattern_rule(pattern: str, name: str, rules: RuleSet) -> str:
-    """The name of the rule for JSON strings that match `pattern`. Raises Unsupported and Invalid; rules may then have
-    been added already."""
+    """The name of the rule for JSON strings that match `pattern`. Raises Unsupported and Invalid; rules may have been
+    added by then."""
     if len(pattern) < 2 or pattern[0] != "^" or pattern[-1] != "$":
         raise Unsupported("not anchored with '^' and '$'")
     rules.budget.step(len(pattern))
@@ -60,7 +60,7 @@ def pattern_rule(pattern: str, name: str, rules: RuleSet) -> str:
 
 @dataclass
 class _Reading:
-    """Reads `text` from `at` on."""
+    """Reads `text` from `at`."""
 
     text: str
     name: str
@@ -87,7 +87,7 @@ class _Reading:
                 parts[-1:] = [self._counted(parts)]
             else:
                 parts.append(self._part(character))
-        return _put_together(parts)
+        return _joined(parts)
 
     def _part(self, character: str) -> PatternPart:
         if character == ".":
@@ -132,7 +132,7 @@ class _Reading:
         return escape[0]
 
     def _counted(self, parts: list[PatternPart]) -> PatternPart:
-        """The last part with "{n}", "{n,}", "{,m}" or "{n,m}". What is no literal becomes a rule of its own."""
+        """The last part with "{n}", "{n,}", "{,m}" or "{n,m}". A part that is not a literal becomes a rule."""
         end = self.text.find("}", self.at)
         if end < 0:
             raise Unsupported("unterminated curly brackets")
@@ -155,7 +155,7 @@ class _Reading:
         return PatternPart(repetition(self.repeated[part.text], least, most), False)
 
     def _literal(self) -> PatternPart:
-        """As many characters as stand for themselves; the last one before a repetition is left for the next part."""
+        """A run of plain characters; the last one before a repetition is left for the next part."""
         found: list[str] = []
         while self.at < len(self.text):
             character, following = self.text[self.at], self.text[self.at + 1 : self.at + 2]
@@ -186,8 +186,8 @@ def _repeatable(parts: list[PatternPart]) -> PatternPart:
     return parts[-1]
 
 
-def _put_together(parts: list[PatternPart]) -> str:
-    """The parts as one rule, literals that follow each other as one literal."""
+def _joined(parts: list[PatternPart]) -> str:
+    """The parts as one rule, with adjacent literals joined."""
     out: list[PatternPart] = []
     literal: list[str] = []
     for part in parts:
@@ -204,7 +204,7 @@ def _put_together(parts: list[PatternPart]) -> str:
 
 
 def _number(text: str) -> int:
-    """As C reads one: what follows the digits is not looked at."""
+    """As C parses one: characters after the digits are ignored."""
     number = NUMBER.match(text)
     if not number or not -INT32_MAX - 1 <= int(number[1]) <= INT32_MAX:
         raise Unsupported("invalid number in curly brackets")

@@ -1,9 +1,9 @@
-"""The two ways a schema ends in a refusal; callers put their own words around the message."""
+"""The two kinds of schema error; callers add their own words around the message."""
 
 
 class SchemaError(Exception):
-    """The schema is not one that can be converted: found while it was read."""
+    """The schema cannot be converted: found while it was parsed."""
 
 
 class SchemaConversionError(Exception):
-    """Found while rules were made. The message begins with "JSON schema conversion failed:" where b11192's does."""
+    """Found during the conversion. The message begins with "JSON schema conversion failed:" where b11192's does."""

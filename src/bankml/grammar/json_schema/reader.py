@@ -1,7 +1,7 @@
-"""A JSON value to a schema, in the subset that b11192 reads, with its messages for the rest.
+"""A JSON value to a schema, in the subset that b11192 supports, with its messages for the rest.
 
-What is found first decides what a schema is: $ref, oneOf or anyOf, several types, const, enum, then the type; without
-one the other keywords tell.
+The first match decides what a schema is: $ref, oneOf or anyOf, several types, const, enum, then the type; without
+one the other keywords decide.
 """
 
 import math
@@ -39,7 +39,7 @@ LEADING_NUMBER = re.compile(r"[ \t\n\v\f\r]*([+-]?)([0-9]+)")
 
 
 def read_schema(schema: object, budget: SchemaBudget) -> SchemaDocument:
-    """Raises SchemaError, naming the place in the schema."""
+    """Raises SchemaError, with the path in the schema."""
     reader = _Reader(schema, budget)
     root = reader.node(schema, "#", 1)
     return SchemaDocument(root, reader.targets)
@@ -135,7 +135,7 @@ class _Reader:
         return Ref(ref)
 
     def _resolved(self, ref: str, path: str) -> object:
-        """The value that `ref` names. Names are taken as they stand: "~1" and "%25" mean nothing, as in b11192."""
+        """The value that `ref` names. Names are taken literally: "~1" and "%25" have no meaning, as in b11192."""
         target = self._root
         for name in ref[2:].split("/"):
             self._budget.step()
@@ -163,7 +163,7 @@ class _Reader:
         return Object(read, self._additional(schema, path, depth))
 
     def _additional(self, schema: Keywords, path: str, depth: int) -> Node | None:
-        """Without the keyword, anything is allowed where no properties are named, and nothing where they are."""
+        """Without the keyword, anything is allowed if no properties are named, and nothing otherwise."""
         additional = schema.get("additionalProperties", "properties" not in schema)
         if isinstance(additional, bool):
             return Anything() if additional else None
@@ -201,7 +201,7 @@ def _format(schema: Keywords, path: str) -> Format:
 
 
 def _counts(schema: Keywords, least: str, most: str, path: str) -> tuple[int, int | None]:
-    """The two limits of a length; only we refuse a range that nothing can be in."""
+    """The two limits of a length; only bankML refuses an empty range."""
     low, high = _count(schema, least, path), _count(schema, most, path)
     if low is not None and high is not None and low > high:
         _fail(path, f"{least} must not be greater than {most}, but got {low} and {high}")
@@ -218,7 +218,7 @@ def _count(schema: Keywords, key: str, path: str) -> int | None:
 
 
 def _integer(schema: Keywords, path: str) -> Integer:
-    """A bound between two integers is rounded inwards. One that is no limit for 64 bits is none."""
+    """A bound between two integers is rounded inwards. One beyond 64 bits is ignored."""
     minimum = _bound(schema, ("minimum", math.ceil, 0), ("exclusiveMinimum", math.floor, 1), path)
     maximum = _bound(schema, ("maximum", math.floor, 0), ("exclusiveMaximum", math.ceil, -1), path)
     return Integer(None if minimum == INT64[0] else minimum, None if maximum == INT64[-1] else maximum)
@@ -242,7 +242,7 @@ def _bound(schema: Keywords, included: Bound, excluded: Bound, path: str) -> int
 
 
 def _index(name: str) -> int | None:
-    """The number that `name` begins with, as C reads one: "2x" is 2, and a negative one is out of every range."""
+    """The number at the beginning of `name`, as C parses it: "2x" is 2; a negative one is always out of range."""
     number = LEADING_NUMBER.match(name)
     if not number or len(number[2]) > 20:
         return None

@@ -1,4 +1,4 @@
-"""The one registry of a grammar's rules: names made unique, the fixed rules of JSON, and the text at the end."""
+"""The registry of a grammar's rules: unique names, the fixed rules of JSON, and the final text."""
 
 import re
 from collections.abc import Iterable
@@ -32,7 +32,7 @@ VALUES: dict[str, tuple[str, tuple[str, ...]]] = {
     "string": (r'"\"" char* "\""', ("char",)),
     "null": ('"null"', ()),
 }
-"""RuleSet for JSON values: the text, and the rules that it names."""
+"""Rules of JSON values: the text, and the rules that it references."""
 
 _HOUR, _SIXTY = '[01] [0-9] | "2" [0-3]', "[0-5] [0-9]"
 
@@ -50,12 +50,12 @@ FORMATS: dict[str, tuple[str, tuple[str, ...]]] = {
     "time-string": (r'"\"" time "\""', ("time",)),
     "date-time-string": (r'"\"" date-time "\""', ("date-time",)),
 }
-"""RuleSet for the formats of strings."""
+"""Rules of string formats."""
 
 FIXED = VALUES | FORMATS
 
 RESERVED = frozenset({"root", *FIXED})
-"""Names that a schema's own rules do not get."""
+"""Names that a schema's own rules must not have."""
 
 ESCAPED = str.maketrans({"\r": "\\r", "\n": "\\n", '"': '\\"', "\\": "\\\\"})
 
@@ -66,7 +66,7 @@ def literal(text: str) -> str:
 
 
 class RuleSet:
-    """RuleSet by name. What is added twice is kept once; another rule of the same name gets a number."""
+    """Rules by name. An equal rule is kept once; a different rule of the same name gets a number."""
 
     def __init__(self, budget: SchemaBudget) -> None:
         self.budget = budget
@@ -77,23 +77,37 @@ class RuleSet:
         return name in self._rules
 
     def add(self, name: str, rule: str) -> str:
-        """The name that `rule` stands under, made of `name`. Raises SchemaError when the grammar grows too large."""
+        """The unique name of `rule`, derived from `name`. Raises SchemaError if the grammar grows too large."""
         self.budget.step()
-        wanted = NOT_IN_A_NAME.sub("-", name)
-        key, number = wanted, 0
+        base = NOT_IN_A_NAME.sub("-", name)
+        key, number = base, 0
         while (there := self._rules.get(key)) is not None:
             if there == rule:
                 return key
             self.budget.step()
-            key, number = f"{wanted}{number}", number + 1
+            key, number = f"{base}{number}", number + 1
         self.budget.text(len(key) + len(rule))
         self._rules[key] = rule
         self._added.append(key)
         return key
 
+    def reserve(self, name: str) -> str:
+        """A name that no rule has, made of `name`, for a rule that refers to itself: `define` gives its text."""
+        wanted = NOT_IN_A_NAME.sub("-", name)
+        key, number = wanted, 0
+        while key in self._rules or key in RESERVED:
+            self.budget.step()
+            key, number = f"{wanted}{number}", number + 1
+        self._rules[key] = ""
+        return key
+
+    def define(self, key: str, rule: str) -> None:
+        """The text of a reserved rule."""
+        self.budget.text(len(key) + len(rule))
+        self._rules[key] = rule
+
     def add_fixed(self, name: str, fixed: str | None = None) -> str:
-        """The name of the fixed rule `fixed` (the same as `name`, where it is not told), with all the rules it
-        needs."""
+        """The name of the fixed rule `fixed` (default: `name`), added with all the rules it references."""
         rule, needed = FIXED[fixed or name]
         key = self.add(name, rule)
         for one in needed:
@@ -102,7 +116,7 @@ class RuleSet:
         return key
 
     def mark(self) -> int:
-        """A point to which `undo` goes back."""
+        """A point for `undo` to return to."""
         return len(self._added)
 
     def undo(self, mark: int) -> None:
@@ -111,12 +125,12 @@ class RuleSet:
         del self._added[mark:]
 
     def text(self) -> str:
-        """The grammar, its rules in the order of their names."""
+        """The grammar, its rules sorted by name."""
         return "".join(f"{name} ::= {self._rules[name]}\n" for name in sorted(self._rules))
 
 
 def repetition(item: str, least: int, most: int | None) -> str:
-    """`item` from `least` to `most` times (None: without an end), in the shortest form GBNF has for it."""
+    """`item` from `least` to `most` times (None: no maximum), in GBNF's shortest form."""
     if most == 0:
         return ""
     if (least, most) == (0, 1):

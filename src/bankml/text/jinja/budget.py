@@ -1,31 +1,30 @@
-"""What one rendering may cost. A template comes with the model file, so nobody here has read it before it runs."""
+"""The limits of one rendering. A template comes with the model file, so it is untrusted code."""
 
 from dataclasses import dataclass
 
 STEP_BYTES = 16
-"""Bytes that an interpreted loop over a string sees in about the time of a step."""
+"""Bytes that an interpreted loop over a string visits in about the time of a step."""
 
 COPIES = 8
-"""How often text may be copied for the price of making it."""
+"""How often text may be copied for the cost of making it."""
 
 
 LONGEST_MESSAGE = 1000
 
 
 class TemplateError(Exception):
-    """The template cannot be rendered with these messages: it says so itself, or it does what cannot be done."""
+    """The template cannot be rendered with these messages: it raised an exception, or an operation failed."""
 
 
 def shortened(message: str) -> str:
-    """What a template, or its reader, says is wrong, as much of it as people read: some of it may be the template's
-    own text."""
+    """A message of a template or its parser, shortened: it may contain the template's own text."""
     return message if len(message) <= LONGEST_MESSAGE else message[: LONGEST_MESSAGE - 3] + "..."
 
 
 @dataclass
 class RenderBudget:
-    """Counts down. `steps` are evaluated nodes and list items (about a microsecond each); `bytes` are bytes of text
-    made or searched. No string may be longer than `longest`."""
+    """Remaining amounts. `steps` are evaluated nodes and list items (about a microsecond each); `bytes` are bytes of
+    text made or searched. No string may be longer than `longest`."""
 
     steps: int
     bytes: int
@@ -44,11 +43,11 @@ class RenderBudget:
 
 
 def joined(parts: list[bytes], budget: RenderBudget) -> bytes:
-    """`parts`, which have been paid for, as one: copying is cheap, but every level of nesting copies again."""
+    """`parts`, which are counted already, joined: copying is cheap, but every level of nesting copies again."""
     budget.text(sum(map(len, parts)) // COPIES if len(parts) > 1 else 0)
     return b"".join(parts)
 
 
 def probe_budget() -> RenderBudget:
-    """What a rendering may cost that only finds out what kind of template it is: messages of a few words."""
+    """The budget of a probe: messages of a few words."""
     return RenderBudget(20_000, 4 << 20)

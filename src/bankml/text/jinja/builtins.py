@@ -1,7 +1,6 @@
-"""Filters and methods (one set: `x|trim` and `x.strip()` are the same), by the type of what they are applied to.
+"""Filters and methods (one set: `x|trim` and `x.strip()` are the same), by the type of their subject.
 
-A handler takes the budget and its arguments, the value itself first. What llama.cpp does not have, a template cannot
-use.
+A handler takes the budget and its arguments, the subject first. Only what llama.cpp has is supported.
 """
 
 import functools
@@ -70,7 +69,7 @@ def _select(reject: bool) -> Handler:
 
 
 def _attribute(item: Value, attribute: Value, missing: Value) -> Value:
-    """`item[attribute]`: by number of an array, by name of an object; None where neither fits."""
+    """`item[attribute]`: by index of an array, by name of an object; None otherwise."""
     if is_int(attribute) and is_array(item):
         return item[attribute] if -len(item) <= attribute < len(item) else missing
     if isinstance(attribute, bytes) and isinstance(item, dict):

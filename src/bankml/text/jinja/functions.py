@@ -11,7 +11,7 @@ from bankml.text.jinja.values import Function, Keyword, Loop, Scope, Undefined, 
 
 
 def functions(budget: RenderBudget, now: float) -> dict[str, Function]:
-    """By name; `now` is the time `strftime_now` tells, in seconds since the epoch."""
+    """By name; `now` is the time for `strftime_now`, in seconds since the epoch."""
     named: dict[str, Callable[[list[Value]], Value]] = {
         "raise_exception": _raise,
         "namespace": _namespace,

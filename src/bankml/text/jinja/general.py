@@ -66,14 +66,14 @@ def slice_of(budget: RenderBudget, value: Value, start: Value, stop: Value, step
     else:
         begin = max(size + begin, 0) if begin < 0 else min(begin, size - 1)
         end = max(size + end, -1) if end < -1 else min(end, size - 1)
-    wanted = range(begin, end, stride) if size else range(0)
+    indices = range(begin, end, stride) if size else range(0)
     if isinstance(value, bytes):
-        budget.text(len(wanted))
-        return bytes(value[begin:end]) if stride == 1 else bytes([value[i] for i in _counted(budget, wanted)])
-    items = [value[i] for i in _counted(budget, wanted)]
+        budget.text(len(indices))
+        return bytes(value[begin:end]) if stride == 1 else bytes([value[i] for i in _counted(budget, indices)])
+    items = [value[i] for i in _counted(budget, indices)]
     return tuple(items) if isinstance(value, tuple) else items
 
 
-def _counted(budget: RenderBudget, wanted: range) -> range:
-    budget.step(len(wanted))
-    return wanted
+def _counted(budget: RenderBudget, indices: range) -> range:
+    budget.step(len(indices))
+    return indices

@@ -1,4 +1,4 @@
-"""A template's syntax tree and variables to text."""
+"""Evaluates a template's syntax tree with variables to text."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -34,7 +34,7 @@ _OPERATORS = {"Add": "+", "Sub": "-", "Mul": "*", "Div": "/", "Mod": "%"}
 
 
 LONGEST_NAME = 64
-"""Bytes; no filter or method has a name of so many."""
+"""Bytes; no filter or method has a longer name."""
 
 
 class _Break(Exception):
@@ -46,7 +46,7 @@ class _Continue(Exception):
 
 
 class Interpreter:
-    """One rendering. Where `usage` is given, notes there what the template does with the values it is given."""
+    """One rendering. If `usage` is given, it records how the template uses its values."""
 
     def __init__(self, budget: RenderBudget, now: float, usage: ValueUsage | None = None) -> None:
         self.budget = budget
@@ -54,7 +54,7 @@ class Interpreter:
         self._functions = functions(budget, now)
 
     def render(self, template: nodes.Template, variables: Mapping[str, Value]) -> bytes:
-        """Raises TemplateError when the template gives up or asks for too much."""
+        """Raises TemplateError if the template fails or exceeds its budget."""
         try:
             return self._body(template.body, dict(variables))
         except RecursionError:
@@ -62,7 +62,7 @@ class Interpreter:
         except (_Break, _Continue):
             raise TemplateError("break or continue outside a loop") from None
 
-    # Statements: each gives the text it prints. What a statement printed before a break inside it is lost, as in
+    # Statements: each returns the text it prints. What a statement printed before a break inside it is lost, as in
     # llama.cpp.
 
     def _body(self, statements: Sequence[nodes.Node], scope: Scope) -> bytes:
@@ -171,7 +171,7 @@ class Interpreter:
         self.budget.step(1 + len(scope) // 8)
         return dict(scope)
 
-    # Macros see the names of whoever calls them: a call is given the caller's scope.
+    # Macros see the names of their caller: a call is given the caller's scope.
 
     def _macro(self, node: nodes.Macro) -> Callable[[list[Value], Scope], Value]:
         def call(arguments: list[Value], caller: Scope) -> Value:

@@ -68,7 +68,7 @@ def _float(value: int | float) -> float:
 
 
 def relate(relation: str, left: Value, right: Value, budget: RenderBudget) -> bool:
-    """`left relation right` for the names Jinja2 gives the comparisons."""
+    """`left relation right` for Jinja2's names of the comparisons."""
     if relation in ("eq", "ne"):
         return equal(left, right, budget) == (relation == "eq")
     if relation in ("in", "notin"):

@@ -1,5 +1,4 @@
-"""A template's source to a syntax tree, by Jinja2's sandboxed environment, with everything refused that has no meaning
-here."""
+"""A template's source to a syntax tree, by Jinja2's sandboxed environment; refuses everything unsupported."""
 
 from jinja2 import TemplateSyntaxError, nodes
 from jinja2.ext import Extension, loopcontrols
@@ -13,7 +12,7 @@ MAX_SOURCE = 256 << 10
 
 
 class _Generation(Extension):
-    """`{% generation %}` marks text for training; here its body is just its body."""
+    """`{% generation %}` marks text for training; here only its body counts."""
 
     tags = {"generation"}  # noqa: RUF012 (jinja2 declares it so)
 
@@ -72,10 +71,10 @@ _KNOWN = (
 
 def read(source: str) -> nodes.Template:
     """Raises Refused, with the line, for a source that is too long, does not parse, or uses what llama.cpp does not
-    know."""
+    support."""
     size = len(source.encode("utf-8", "surrogatepass"))
     if size > MAX_SOURCE:
-        raise Refused(f"the chat template is {size} bytes long: at most {MAX_SOURCE} are played")
+        raise Refused(f"the chat template is {size} bytes long, the limit is {MAX_SOURCE}")
     try:
         tree = _ENVIRONMENT.parse(source)
         for node in _walk(tree):
@@ -103,7 +102,7 @@ def _walk(tree: nodes.Node) -> list[nodes.Node]:
 def _check(node: nodes.Node) -> None:
     what = type(node).__name__
     if type(node) not in _KNOWN:
-        raise Refused(f"the chat template uses {what} in line {node.lineno}, which chat templates do not have")
+        raise Refused(f"the chat template uses {what} in line {node.lineno}, which is unsupported")
     if isinstance(node, nodes.For) and node.recursive:
         raise Refused(f"the chat template has a recursive loop in line {node.lineno}")
     if isinstance(node, nodes.Call | nodes.Filter | nodes.Test) and (node.dyn_args or node.dyn_kwargs):

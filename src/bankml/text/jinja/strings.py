@@ -1,4 +1,4 @@
-"""Filters and methods of strings, which are bytes: letters are ASCII's, places and lengths are counted in bytes."""
+"""Filters and methods of strings, which are bytes: letters are ASCII, indices and lengths count bytes."""
 
 from collections.abc import Callable
 
@@ -43,7 +43,7 @@ def _strip(left: bool, right: bool) -> Handler:
 
 
 def _different(text: bytes, budget: RenderBudget) -> bytes:
-    """The bytes in `text`, each once: for every byte that is stripped all of them are looked at."""
+    """The distinct bytes in `text`: for every byte that is stripped all of them are compared."""
     budget.text(len(text))
     return bytes(set(text))
 
@@ -110,7 +110,7 @@ def _string_int(budget: RenderBudget, a: list[Value]) -> Value:
 
 
 def _leading_int(text: bytes, base: int) -> int | None:
-    """The integer `text` begins with, as C's strtol reads it; None where there is none."""
+    """The integer at the beginning of `text`, as C's strtol parses it; None if there is none."""
     rest = text.lstrip()[:80].lower()
     sign, rest = (-1 if rest[:1] == b"-" else 1), rest[1:] if rest[:1] in (b"-", b"+") else rest
     if base in (0, 16) and rest[:2] == b"0x" and rest[2:3] in b"0123456789abcdef" and rest[2:3]:

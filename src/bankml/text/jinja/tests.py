@@ -1,4 +1,4 @@
-"""The tests a template may ask with `is`, and the operator `in`."""
+"""The tests of the operator `is`, and the operator `in`."""
 
 from collections.abc import Callable
 

@@ -1,11 +1,10 @@
-"""What a template does with the values it is given: by this llama.cpp tells what kinds of message it was written
-for."""
+"""How a template uses its values: from this llama.cpp infers which kinds of message it supports."""
 
 from bankml.text.jinja.values import Value
 
 
 class ValueUsage:
-    """Values are told apart by identity, so a probe's strings must each be an object of their own (`ProbeText`)."""
+    """Values are compared by identity, so a probe's strings must each be an object of their own (`ProbeText`)."""
 
     def __init__(self) -> None:
         self._used: set[int] = set()
@@ -15,7 +14,7 @@ class ValueUsage:
         self._used.add(id(value))
 
     def use_all(self, value: Value) -> None:
-        """`value` and everything in it; what is in it several times is visited once."""
+        """`value` and everything in it; a value that occurs several times is visited once."""
         seen, pending = set[int](), [value]
         while pending:
             item = pending.pop()
@@ -40,7 +39,7 @@ class ValueUsage:
 
 
 class ProbeText(bytes):
-    """A string no operation can return unchanged: what is made of it is a new value."""
+    """A string that no operation can return unchanged: results are always new values."""
 
 
 def probe(value: Value) -> Value:

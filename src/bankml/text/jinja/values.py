@@ -15,7 +15,7 @@ Scope = dict[str, Value]
 
 
 class Undefined:
-    """What a missing name or key is."""
+    """The value of a missing name or key."""
 
     def __init__(self, hint: str = "") -> None:
         self.hint = hint
@@ -33,7 +33,7 @@ class Keyword:
 
 @dataclass(frozen=True, eq=False)
 class Function:
-    """`call(arguments, the caller's scope)`; a method knows the value it belongs to."""
+    """`call(arguments, the caller's scope)`; a method includes its subject."""
 
     name: str
     call: Callable[[list[Value], Scope], Value]
@@ -44,7 +44,7 @@ def is_int(value: Value) -> bool:
 
 
 def fitting(value: int | float) -> int | float:
-    """A number that was computed; integers have 64 bits."""
+    """A computed number; integers have 64 bits."""
     if is_int(value) and not -(2**63) <= value < 2**63:
         raise TemplateError(f"{float(value):g} is too large for an integer")
     return value
@@ -143,7 +143,7 @@ def _put(text: bytes, out: list[bytes], budget: RenderBudget) -> None:
 
 
 def printed(value: Value, budget: RenderBudget) -> bytes:
-    """What `{{ value }}` prints: an array its items one after another; objects, None and what is undefined nothing."""
+    """What `{{ value }}` prints: of an array its items one after another; nothing for objects, None and Undefined."""
     if isinstance(value, bytes):
         budget.text(len(value))
         return value
@@ -165,7 +165,7 @@ _AS_IS = _ASCII_AS_IS + bytes(range(0x80, 0x100))
 
 @dataclass(frozen=True)
 class JsonStyle:
-    """`indent` in spaces, or below 0 for one line."""
+    """`indent` in spaces; below 0 for one line."""
 
     indent: int = -1
     item_separator: bytes = b", "
@@ -181,7 +181,7 @@ def to_json(value: Value, budget: RenderBudget, style: JsonStyle | None = None) 
 
 @dataclass(frozen=True)
 class _JsonWriter:
-    """JSON being written, in `style`."""
+    """Writes JSON in `style`."""
 
     out: list[bytes]
     budget: RenderBudget
@@ -213,7 +213,7 @@ class _JsonWriter:
         return _json_string(text, self.style.ascii_only)
 
     def items(self, items: list[tuple[bytes, Value]], brackets: bytes, level: int) -> None:
-        """Each item behind its key, or behind nothing in an array."""
+        """Each item after its key, or alone in an array."""
         step, line_end = max(self.style.indent, 0), b"\n" if self.style.indent >= 0 else b""
         self.put(brackets[:1])
         for i, (key, item) in enumerate(items):
@@ -229,7 +229,7 @@ class _JsonWriter:
 
 
 def _json_string(value: bytes, ascii_only: bool) -> bytes:
-    # Bytes outside ASCII pass as they are, valid or not; Latin-1 keeps each one apart while the rest is escaped.
+    # Bytes outside ASCII are copied, valid or not; Latin-1 keeps each one separate while the rest is escaped.
     escaped = ('"' + value.decode("latin-1").translate(_ESCAPES) + '"').encode("latin-1")
     if not ascii_only:
         return escaped
@@ -295,7 +295,7 @@ _ORDER: dict[str, Callable[[Any, Any], bool]] = {
 
 
 def compare(left: Value, right: Value, relation: str, budget: RenderBudget) -> bool:
-    """The relation the tests `eq ne lt gt ge` and sorting go by: a string beside a number compares as text."""
+    """The order used by the tests `eq ne lt gt ge` and by sorting: a string beside a number compares as text."""
     budget.step()
     if is_number(left) and is_number(right):
         return _ORDER[relation](float(left), float(right))
