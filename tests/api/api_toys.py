@@ -13,7 +13,7 @@ from bankml.api.ollama.routes import Ollama
 from bankml.api.routes import NativeApplication
 from bankml.engine.completion import Engine
 from bankml.errors import ModelChanged, RequestError
-from bankml.grammar.constraint import UNCONSTRAINED
+from bankml.grammar.constraint import NO_CONSTRAINT
 from bankml.http.exchange import Request
 from bankml.library.facts import FileFacts
 from bankml.library.reference import PinnedFile
@@ -61,12 +61,11 @@ class ToyResident(Resident):
     toy_sampler = staticmethod(lambda overrides: GreedySampler())
     toy_template = None
 
-    def answer_format(self, conversation, spec=UNCONSTRAINED):
-        if self.chat.content_special != "parse":
+    def answer_format(self, conversation, spec=NO_CONSTRAINT):
+        if self.content_special != "parse":
             return super().answer_format(conversation, spec)
-        constrained = spec.schema is not None or conversation.tools
-        if self.toy_template is not None and constrained:  # the toy's own prompt, the template's answers
-            form = describe(FormatRequest(self.toy_template, conversation, spec.schema, strict=spec.strict))
+        if self.toy_template is not None and (spec.schema is not None or conversation.tools):  # the toy's own prompt
+            form = describe(FormatRequest(self.toy_template, conversation, spec.schema, spec.strict))
             return replace(form, prompt=self.answer_format(replace(conversation, tools=())).prompt)
         messages = conversation.messages
         if not all(isinstance(m["content"], str) for m in messages):

@@ -4,7 +4,6 @@ import pytest
 
 from bankml.api.routes import NativeApplication
 from bankml.errors import RequestError
-from bankml.library.chat_options import ChatOptions
 from bankml.text.special_content import marked, segments, unmarked
 from tests.api.api_toys import CHAT, ToyModel, ask, toy_library, toy_resident, user
 from tests.engine.engine_toys import END, saying
@@ -17,7 +16,7 @@ def tokens(how, text):
     """The prompt's tokens as they are computed, and the reply."""
     model = ToyModel(saying("Oslo."))
     resident = toy_resident(model=model, template=TEMPLATE)
-    resident.chat = ChatOptions(how)
+    resident.content_special = how
     reply = ask(NativeApplication(toy_library(resident)), CHAT, user(text))
     return model.cache[: reply.json["usage"]["prompt_tokens"]] if reply.status == 200 else None, reply
 

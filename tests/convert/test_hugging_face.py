@@ -29,7 +29,7 @@ def answer(path, prompt, count=24):
     resident = load(verify(path, fork), 512)
     try:
         conversation = Conversation.of([{"role": "user", "content": prompt}])
-        tokens = resident.tokens.encode(resident.render(conversation).text)
+        tokens = resident.tokens.encode(resident.answer_format(conversation).prompt)
         steps = complete(
             Job(tokens, count),
             resident.engine,

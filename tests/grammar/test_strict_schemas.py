@@ -17,15 +17,14 @@ from bankml.grammar.matcher import Grammar, Matcher, vocabulary_tree
 from bankml.text.messages import Conversation
 from bankml.text.template import ChatTemplate
 
-TEMPLATE = ChatTemplate("{% for message in messages %}{{ message.content }}{% endfor %}")
-ASKED = Conversation([{"role": "user", "content": "x"}])
+TEMPLATE, HELLO = ChatTemplate("{{ messages[0].content }}"), Conversation([{"role": "user", "content": "hi"}])
 LETTERS = [*(chr(code) for code in range(32, 127) if code != 96), "\n", "é", "€", "🙂"]
 # no back-quote: the value may stand in a fence
 TREE = vocabulary_tree([letter.encode() for letter in LETTERS] + [b"<end>"], [len(LETTERS)])
 
 
 def grammar(schema):
-    return Grammar.parse(describe(FormatRequest(TEMPLATE, ASKED, schema, strict=True)).grammar)
+    return Grammar.parse(describe(FormatRequest(TEMPLATE, HELLO, schema, strict=True)).grammar)
 
 
 def walk(parsed, chooser, limit=400):

@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bankml.answers.describe import analysis_of, describe
+from bankml.answers.request import FormatRequest
 from bankml.api.reading.messages import read_conversation
 from bankml.errors import Refused, RequestError
 from bankml.text.messages import Conversation
@@ -20,9 +22,13 @@ BOS, EOS = "<|endoftext|>", "<|im_end|>"
 HELLO = Conversation([{"role": "user", "content": "hello"}])
 
 
+def rendered(template: ChatTemplate, conversation: Conversation, now: float | None = None) -> str:
+    return describe(FormatRequest(template, conversation, now=now)).prompt
+
+
 def prompt(template: ChatTemplate, body) -> str | None:
     try:
-        return template.prompt(read_conversation(body)).text
+        return rendered(template, read_conversation(body))
     except RequestError:
         return None
 
@@ -55,48 +61,48 @@ def test_what_a_template_was_written_for():
 
 
 def test_the_marks_of_reasoning():
-    marks = ChatTemplate(TEMPLATES["thinks"]).reasoning
+    thinks, plain = (FormatRequest(ChatTemplate(TEMPLATES[name]), HELLO) for name in ("thinks", "plain"))
+    marks = analysis_of(thinks).reasoning
     assert (marks.start, marks.end) == ("<think>\n", "\n</think>\n\n")
-    assert ChatTemplate(TEMPLATES["plain"]).reasoning.start == ""
+    assert analysis_of(plain).reasoning.start == ""
 
 
 def test_the_generation_prompt_is_what_asking_adds():
-    template = ChatTemplate(TEMPLATES["thinks"])
-    assert template.prompt(HELLO, for_grammar=True).generation_prompt == "<|assistant|>\n<think>\n\n</think>\n\n"
+    form = describe(FormatRequest(ChatTemplate(TEMPLATES["thinks"]), HELLO))
+    assert form.opening == "<|assistant|>\n<think>\n\n</think>\n\n"
 
 
 def test_a_continued_answer_brings_its_beginning():
-    template = ChatTemplate(TEMPLATES["thinks"])
     body = {"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "The sky"}]}
-    answer = template.prompt(read_conversation(body))
-    assert answer.prefill == "The sky"
-    assert answer.text.endswith("<|assistant|>\n<think>\n\n</think>\n\nThe sky")
+    form = describe(FormatRequest(ChatTemplate(TEMPLATES["thinks"]), read_conversation(body)))
+    assert form.prompt.endswith("<|assistant|>\n<think>\n\n</think>\n\nThe sky")
+    assert form.prompt.endswith(form.opening)
+    assert form.continues
 
 
-def test_an_answer_is_not_continued_inside_its_reasoning():
+def test_an_answer_is_continued_inside_its_reasoning():
     body = {
         "messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "reasoning_content": "hm", "content": ""}]
     }
-    with pytest.raises(RequestError, match="inside its reasoning"):
-        ChatTemplate(TEMPLATES["thinks"]).prompt(read_conversation(body))
+    assert prompt(ChatTemplate(TEMPLATES["thinks"]), body).endswith("<|assistant|>\n<think>\nhm")
 
 
 def test_a_template_that_refuses_says_why():
     template = ChatTemplate("{{ raise_exception('Only users may speak') }}")
     with pytest.raises(RequestError, match="Only users may speak"):
-        template.prompt(HELLO)
+        rendered(template, HELLO)
 
 
 def test_the_time_is_given():
     template = ChatTemplate("{{ strftime_now('%Y-%m-%d') }}|{{ date_string }}|{{ datetime }}")
     noon = time.mktime((2024, 2, 29, 12, 0, 0, 0, 0, -1))
-    assert template.prompt(HELLO, now=noon).text == "2024-02-29|29 Feb 2024|Feb 29 2024"
+    assert rendered(template, HELLO, noon) == "2024-02-29|29 Feb 2024|Feb 29 2024"
 
 
 def test_options_have_several_names():
     template = ChatTemplate("{{ preserve_thinking }}{{ clear_thinking }}{{ reasoning_strength }}")
     arguments = {"preserve_reasoning": True, "reasoning_effort": "low"}
-    assert template.prompt(Conversation(HELLO.messages, template_arguments=arguments)).text == "TrueFalselow"
+    assert rendered(template, Conversation(HELLO.messages, template_arguments=arguments)) == "TrueFalselow"
 
 
 @pytest.mark.parametrize(
@@ -173,7 +179,7 @@ def test_a_bomb_is_refused_before_it_goes_off(name):
     template = ChatTemplate(BOMBS[name])
     before, started = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.thread_time()
     with pytest.raises(RequestError) as refusal:
-        template.prompt(HELLO)
+        rendered(template, HELLO)
     # Under a second on the machine this was written on, the probes of the template included.
     assert time.thread_time() - started < 3
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200 << 10
@@ -185,7 +191,7 @@ def test_a_long_string_is_no_name(name):
     """Half a character, many times: as text each byte of it is another sentence of the decoder's."""
     asked = {"a role": "messages[0][s]", "a test": "s is test"}[name]
     source = "{% set s = 'é'[1:] * 9000000 %}{% for i in range(300) %}{% if " + asked + " %}{% endif %}{% endfor %}x"
-    assert ChatTemplate(source).prompt(HELLO).text == "x"
+    assert rendered(ChatTemplate(source), HELLO) == "x"
 
 
 @pytest.mark.parametrize("marks", ["<", "[", "< [", "<>", "<" + "REASON_PART I am thinking END_R"])
@@ -222,24 +228,24 @@ def test_a_template_that_changes_its_messages_is_judged_by_what_they_were(source
     template = ChatTemplate("x" + source)
     assert not template.capabilities.typed_content
     two = Conversation([*HELLO.messages, {"role": "assistant", "content": "hi"}])
-    assert template.prompt(two).text == "x"
+    assert rendered(template, two) == "x"
 
 
 @pytest.mark.parametrize("expression", ["1e300|int", "'a b'.split(' ', 1e300|int)", "-(-9223372036854775807 - 1000)"])
 def test_numbers_that_are_computed_have_64_bits(expression):
     with pytest.raises(RequestError, match=r"too large for an integer|has no value"):
-        ChatTemplate("{{ " + expression + " }}").prompt(HELLO)
+        rendered(ChatTemplate("{{ " + expression + " }}"), HELLO)
 
 
 def test_of_a_sentence_of_the_templates_a_little_is_told():
     with pytest.raises(RequestError) as refusal:
-        ChatTemplate("{{ raise_exception('x' * 3000000) }}").prompt(HELLO)
+        rendered(ChatTemplate("{{ raise_exception('x' * 3000000) }}"), HELLO)
     assert "Jinja Exception: xxx" in str(refusal.value) and len(str(refusal.value)) < 1100
 
 
 def test_a_long_conversation_is_no_bomb():
     messages = [{"role": "user", "content": "x" * 1000}, {"role": "assistant", "content": "y" * 1000}] * 2000
-    text = ChatTemplate(TEMPLATES["thinks"]).prompt(Conversation(messages)).text
+    text = rendered(ChatTemplate(TEMPLATES["thinks"]), Conversation(messages))
     assert text.count("<|user|>") == 2000
 
 

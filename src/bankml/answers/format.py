@@ -27,7 +27,7 @@ class AnswerFormat:
     `grammar` is GBNF, "" for none; `lazy`: it begins at one of `triggers`; otherwise it takes `opening` first.
     `preserved` are control tokens that have a text in the answer, `stops` strings that end it. `thinking_start` and
     `thinking_ends` stand around a thought, "" and () in templates of models that do not reason.
-    `segments` is the prompt in parts if some of it is not to be read as control tokens, else ().
+    `segments` are the prompt's parts where texts of control tokens are to stand for themselves in some of them.
     """
 
     prompt: str

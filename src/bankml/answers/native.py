@@ -84,7 +84,7 @@ def _answer(p: AnswerBuilder, request: FormatRequest, analysis: TemplateAnalysis
 
 
 def _json_answer(p: AnswerBuilder, request: FormatRequest, reasoning: Part) -> Part:
-    schema = p.schema(json_value(p), "response-format-schema", request.schema_document)
+    schema = p.schema(json_value(p), "response-format-schema", request.answer_schema)
     value = p.let(p.rule("response-format", p.content(schema)))
     fenced = p.literal("```json") + p.space() + value + p.space() + p.literal("```")
     return reasoning + p.space() + p.choice(fenced, p.space() + value + p.space()) + p.end()

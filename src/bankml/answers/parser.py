@@ -7,32 +7,27 @@ from bankml.answers.format import AnswerFormat
 from bankml.answers.gemma_message import RULES, GemmaMeaning, GemmaMessage
 from bankml.answers.message import Message, NativeMeaning
 from bankml.answers.minimax_message import MinimaxMeaning, MinimaxMessage
-from bankml.answers.peg.machine import Machine, Status
+from bankml.answers.peg.machine import Machine, Snapshot, Status
 from bankml.answers.peg.program import compiled
 from bankml.answers.rope import Rope, length_of, tail_of
-from bankml.errors import RequestError
 from bankml.text.answer import Content, Delta, Reasoning, ToolCall
 
 NOT_BLANK = re.compile(r"[^ \n\r\t]")
 
 MISMATCH = "The model produced output that does not match the expected {} format"
+FEWER_CALLS = "Invalid diff: now finding less tool calls!"
 FORMAT_NAMES = {"native": "peg-native", "gemma4": "peg-gemma4", "minimax": "peg-minimax-m3"}
 
 
 AnyMessage = Message | GemmaMessage | MinimaxMessage
 
 
-class AnswerMismatch(RequestError):
-    """An answer that is not what the template's format, or the request, wants."""
-
-    status = 500
-    kind = "server_error"
-
-
 class FormattedAnswer:
     """`push` text as it is generated. `new_id` makes the id of a call that the model gave none.
 
-    What b11192 finds by parsing the whole text after every token, and comparing the message with the one before.
+    What b11192 finds by parsing the whole text after every token, and comparing the message with the one before. One
+    thing differs, on purpose: an answer that breaks its format keeps what was parsed of it, and `problem` says what
+    b11192 ends the request with.
     """
 
     def __init__(
@@ -48,6 +43,8 @@ class FormattedAnswer:
         self._reasoning = self._content = self._arguments = 0
         self._ids: list[str] = []
         self._calls_sent = 0
+        self._failed: tuple[Snapshot, str] | None = None
+        self.problem = ""
         if form.continues and not echo:
             self._deltas(last=False)
 
@@ -56,7 +53,6 @@ class FormattedAnswer:
         return bool(self._calls_sent)
 
     def push(self, text: str, last: bool) -> Sequence[Delta]:
-        """Raises AnswerMismatch for a whole answer that does not match the format, or that took back a call."""
         self._unparsed += text
         deltas = self._deltas(last)
         empty = last and not (self._streamed or self._reasoning or self._content or self._calls_sent)
@@ -67,14 +63,24 @@ class FormattedAnswer:
     def _deltas(self, last: bool) -> Sequence[Delta]:
         machine = self._machine
         text, self._unparsed = self._unparsed, ""
+        before = machine.snapshot()
         machine.push(text)
-        if machine.status is Status.FAILED:
+        if machine.status is not Status.FAILED:
+            self._failed = None
+        else:
+            self._failed = self._failed or (before, text)
             if last or not machine.failed_at:
-                raise AnswerMismatch(MISMATCH.format(FORMAT_NAMES[self._form.mapping]))
-            return ()
+                self.problem = MISMATCH.format(FORMAT_NAMES[self._form.mapping])
+            if not last:
+                return ()
+            machine.restore(self._failed[0])
+            self._push_what_matches(self._failed[1])
         message: AnyMessage = machine.state
         reasoning = self._thought(message.reasoning)
         if not (reasoning or message.content or message.calls):
+            return ()
+        if len(message.calls) < self._calls_sent:
+            self.problem = FEWER_CALLS
             return ()
         out: list[Delta] = []
         self._reasoning, added = self._grown(reasoning, self._reasoning)
@@ -86,6 +92,19 @@ class FormattedAnswer:
         if message.calls or self._calls_sent:
             self._call_deltas(message, out)
         return out
+
+    def _push_what_matches(self, text: str) -> None:
+        """As much of `text` as does not break the format, found by halving."""
+        machine = self._machine
+        before = machine.snapshot()
+        machine.push(text)
+        if machine.status is not Status.FAILED or len(text) < 2:
+            return
+        machine.restore(before)
+        half = len(text) // 2
+        self._push_what_matches(text[:half])
+        if machine.status is not Status.FAILED:
+            self._push_what_matches(text[half:])
 
     def _grown(self, rope: Rope | None, sent: int) -> tuple[int, str]:
         length = length_of(rope)
@@ -104,8 +123,6 @@ class FormattedAnswer:
 
     def _call_deltas(self, message: AnyMessage, out: list[Delta]) -> None:
         calls, sent = message.calls, self._calls_sent
-        if len(calls) < sent:
-            raise AnswerMismatch("Invalid diff: now finding less tool calls!")
         if sent:
             self._arguments, added = self._grown(calls[sent - 1].arguments, self._arguments)
             if added:

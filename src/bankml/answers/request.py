@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from bankml.answers.peg.nodes import StrictSchema
 from bankml.grammar.json_schema import SchemaBudget, SchemaDocument
 from bankml.grammar.json_schema.nodes import Object, Property
 from bankml.grammar.json_schema.reader import read_schema
-from bankml.grammar.json_schema.strict import StrictSchema
 from bankml.text.markers import common_prefix_size
 from bankml.text.messages import Conversation, Message, content_text, is_empty
 from bankml.text.template import ChatTemplate
@@ -37,14 +37,15 @@ class Function:
 
 @dataclass(frozen=True)
 class FormatRequest:
-    """`schema` is what the answer's content has to be a value of, None for nothing. `now` is in seconds since the
-    epoch, None for the present. `strict`: every keyword of `schema` is enforced, or an error."""
+    """`schema` is what the answer's content has to be a value of, None for nothing; `strict`: every keyword of it is
+    enforced or refused. `now` is in seconds since the
+    epoch, None for the present."""
 
     template: ChatTemplate
     conversation: Conversation
     schema: Any = None
-    now: float | None = None
     strict: bool = False
+    now: float | None = None
 
     @property
     def source(self) -> str:
@@ -79,13 +80,12 @@ class FormatRequest:
 
     @property
     def has_schema(self) -> bool:
-        return isinstance(self.schema, dict)
+        return self.schema is not None
 
     @cached_property
-    def schema_document(self) -> SchemaDocument | StrictSchema:
-        if self.strict:
-            return StrictSchema(self.schema)
-        return read_schema(self.schema, SchemaBudget())
+    def answer_schema(self) -> SchemaDocument | StrictSchema:
+        """Raises SchemaError."""
+        return StrictSchema(self.schema) if self.strict else read_schema(self.schema, SchemaBudget())
 
     @cached_property
     def functions(self) -> Sequence[Function]:

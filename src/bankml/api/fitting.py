@@ -5,17 +5,16 @@ from dataclasses import replace
 
 from bankml.answers.format import AnswerFormat
 from bankml.errors import RequestError
-from bankml.grammar.constraint import ConstraintSpec
+from bankml.grammar.constraint import NO_CONSTRAINT, ConstraintSpec
 from bankml.library.resident import Resident
 from bankml.text.messages import Conversation, Message
 
 
 def truncated(
-    conversation: Conversation, resident: Resident, n_ctx: int, spec: ConstraintSpec
+    conversation: Conversation, resident: Resident, n_ctx: int, spec: ConstraintSpec = NO_CONSTRAINT
 ) -> tuple[AnswerFormat, int]:
     """The prompt and the answer's format of `conversation` without as few of its oldest messages as it takes to leave
-    room for a token in a context of `n_ctx`, and how many those are. The last message and the system messages stay.
-    `spec` constrains the answer."""
+    room for a token in a context of `n_ctx`, and how many those are. The last message and the system messages stay."""
     conversation, left_out = _without_excess(conversation, n_ctx)
     form = resident.answer_format(conversation, spec)
     if _fits(form, resident, n_ctx):

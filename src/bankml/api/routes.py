@@ -18,12 +18,12 @@ from bankml.errors import MethodNotAllowed
 from bankml.http.exchange import Reply, Request, RequestOutcome
 from bankml.http.json_out import json_bytes, rehashed
 from bankml.http.tracked_reply import TrackedReply, respond
-from bankml.library.chat_options import DEFAULT_CHAT, ChatOptions
 from bankml.library.reference import ModelLayer, PinnedFile
 from bankml.library.registry import Registry
 from bankml.library.residency import FOR_GOOD, Library
 from bankml.library.resident import Resident
 from bankml.measure.prometheus import ServerState
+from bankml.text.special_content import ContentSpecial
 
 if TYPE_CHECKING:
     from bankml.gate.verify import Verified
@@ -157,8 +157,9 @@ def build_application(
     slot_dir: str | None = None,
     registry: str | None = None,
     keep_alive: float = KEEP_ALIVE,
+    reasoning: bool = False,
+    content_special: ContentSpecial = "parse",
     any_model: bool = False,
-    chat: ChatOptions = DEFAULT_CHAT,
 ) -> "NativeApplication":
     """The application that answers with the verified file, loaded with a context of `n_ctx` tokens.
 
@@ -172,8 +173,15 @@ def build_application(
 
     slot_folder = None if slot_dir is None else SlotFolder(slot_dir)
     known = Registry(registry, PinnedFile.of(verified), any_model=any_model)
-    keep = FOR_GOOD if keep_alive == FOREVER else keep_alive
-    library = open_library(verified, n_ctx, threads, known, default_keep=keep, chat=chat)
+    library = open_library(
+        verified,
+        n_ctx,
+        threads,
+        known,
+        default_keep=FOR_GOOD if keep_alive == FOREVER else keep_alive,
+        reasoning=reasoning,
+        content_special=content_special,
+    )
     library.start_reaper()
     return NativeApplication(library, slot_folder, Ollama(known, keep_alive))
 

@@ -10,7 +10,6 @@ from bankml.cli.parser import UPSTREAM
 from bankml.cli.proxy import check_options
 from bankml.cli.verified import fork_of, model_to_open, verified_model
 from bankml.errors import RequestError, UsageError
-from bankml.library.chat_options import ChatOptions
 from bankml.model.limits import DEFAULT_CONTEXT, MAX_CONTEXT, MAX_THREADS
 
 if TYPE_CHECKING:
@@ -70,8 +69,9 @@ def _serve(arguments: Namespace, file: str, fork: str, listen: Address, engine: 
             slot_dir=arguments.slot_dir,
             registry=registry,
             keep_alive=keep_alive,
+            reasoning=arguments.reasoning != "off",
+            content_special=arguments.content_special or "parse",
             any_model=arguments.any_model,
-            chat=ChatOptions(arguments.content_special or "parse", (arguments.reasoning or "off") != "off"),
         )
 
     if registry is not None:

@@ -22,7 +22,7 @@ class ConstraintSpec:
         return self.schema is not None or bool(self.grammar)
 
 
-UNCONSTRAINED = ConstraintSpec()
+NO_CONSTRAINT = ConstraintSpec()
 
 
 @dataclass(frozen=True)

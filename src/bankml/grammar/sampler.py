@@ -42,10 +42,10 @@ class TokenMatcher(Protocol):
 class GrammarSampler:
     """Samples without the grammar; if the token breaks it, masks the raw logits and samples again.
 
-    The second draw comes from the same generators, so a seeded answer advances them as llama-server's does. The
-    prompt's tokens are accepted by the chain only; its matcher has accepted the answer's opening before. `matcher`
-    None: there is no grammar. With a `thought`, a `lazy` grammar does not see the tokens of reasoning, and reasoning
-    that exceeds its budget is ended.
+    The second draw comes from the same generators, so a seeded answer uses them up as llama-server's does. The prompt's
+    tokens are the chain's alone; what the grammar is to have seen of them, its matcher accepts before. `matcher` None:
+    there is no grammar. With a `thought`, a grammar does not see the tokens of a thought where it is `lazy`, and a
+    thought that is too long is ended.
     """
 
     def __init__(

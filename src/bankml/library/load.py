@@ -13,7 +13,6 @@ from bankml.gate.contents import memory_for
 from bankml.gate.guard import guard, require_model
 from bankml.gate.identity import FileIdentity
 from bankml.gate.verify import Verified, verify
-from bankml.library.chat_options import DEFAULT_CHAT, ChatOptions
 from bankml.library.facts import FactsCache, FileFacts
 from bankml.library.reference import PinnedFile
 from bankml.library.registry import Registry
@@ -23,6 +22,7 @@ from bankml.library.supported import require_supported, template_source
 from bankml.model.model import Model
 from bankml.receipt.receipt import Provenance
 from bankml.sampling.parameters import model_defaults
+from bankml.text.special_content import ContentSpecial
 from bankml.text.template import ChatTemplate
 from bankml.text.tokenizer import Tokenizer
 
@@ -34,16 +34,20 @@ def load(
     source: PinnedFile | None = None,
     environment: Mapping[str, str] = os.environ,
     tokenizer: Tokenizer | None = None,
-    chat: ChatOptions = DEFAULT_CHAT,
+    reasoning: bool = False,
+    content_special: ContentSpecial = "parse",
 ) -> Resident:
     """Loads a model; the weights are opened last, when nothing else can be refused any more.
 
-    `n_ctx` is the context in tokens; `threads` None means the model's own choice; `source` is what was verified, if it
+    `reasoning`: it reasons where it can. `n_ctx` is the context in tokens; `threads` None means the model's own choice;
+    `source` is what was verified, if it
     was requested by name; `environment` has the BANKML_ variables; `tokenizer` is that of the file's header, if it
     exists already. Raises Refused, naming the file and the key or tensor, for an unsupported model.
     """
     with named(verified.name):
-        return _load(verified, n_ctx, threads, source or PinnedFile.of(verified), environment, tokenizer, chat)
+        resident = _load(verified, n_ctx, threads, source or PinnedFile.of(verified), environment, tokenizer, reasoning)
+    resident.content_special = content_special
+    return resident
 
 
 def _load(
@@ -53,7 +57,7 @@ def _load(
     source: PinnedFile,
     environment: Mapping[str, str],
     made: Tokenizer | None,
-    chat: ChatOptions,
+    reasoning: bool,
 ) -> Resident:
     tokenizer = made or Tokenizer.from_header(verified.header)
     template = ChatTemplate(template_source(verified.header), tokenizer.bos_text, tokenizer.eos_text)
@@ -69,7 +73,7 @@ def _load(
         tokens=tokenizer,
         template=template,
         defaults=defaults,
-        chat=chat,
+        reasoning=reasoning,
     )
 
 
@@ -81,17 +85,19 @@ def open_library(
     environment: Mapping[str, str] = os.environ,
     default_keep: float | None = FOR_GOOD,
     tokenizer: Tokenizer | None = None,
-    chat: ChatOptions = DEFAULT_CHAT,
+    reasoning: bool = False,
+    content_special: ContentSpecial = "parse",
 ) -> Library:
     """The library whose startup model is the verified file, loaded now; every model has a context of `n_ctx` tokens.
 
-    `known` resolves all other names; None: there are none. `default_keep` is Library's, `tokenizer` and `chat`
+    `known` resolves all other names; None: there are none. `default_keep` is Library's, `tokenizer` and `reasoning`
     are `load`'s.
     Raises what `load` raises.
     """
-    resident = load(verified, n_ctx, threads, environment=environment, tokenizer=tokenizer, chat=chat)
+    resident = load(verified, n_ctx, threads, None, environment, tokenizer, reasoning, content_special)
     names = known or Registry(None, resident.source)
-    return Library(names, VerifyingOpener(n_ctx, threads, environment, chat=chat), resident, default_keep)
+    opener = VerifyingOpener(n_ctx, threads, environment, reasoning=reasoning, content_special=content_special)
+    return Library(names, opener, resident, default_keep)
 
 
 @dataclass(frozen=True)
@@ -102,7 +108,8 @@ class VerifyingOpener:
     threads: int | None = None
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
     known: FactsCache = field(default_factory=FactsCache)
-    chat: ChatOptions = DEFAULT_CHAT
+    reasoning: bool = False
+    content_special: ContentSpecial = "parse"
 
     def facts(self, source: PinnedFile) -> FileFacts:
         """What is known of `source`, cached until its file changes."""
@@ -127,7 +134,9 @@ class VerifyingOpener:
                 raise
             if verified.sha256 != source.sha256:
                 raise Refused(f"{source.file} is pinned to {verified.sha256} now, not to {source.sha256}: refused")
-            return load(verified, self.n_ctx, self.threads, source, self.environment, chat=self.chat)
+            return load(
+                verified, self.n_ctx, self.threads, source, self.environment, None, self.reasoning, self.content_special
+            )
 
 
 @contextmanager

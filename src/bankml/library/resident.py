@@ -14,12 +14,11 @@ from bankml.answers.request import FormatRequest
 from bankml.engine.completion import Engine
 from bankml.engine.parts import TextPieces, TokenPieces, TokenSampler
 from bankml.errors import RequestError
-from bankml.grammar.constraint import UNCONSTRAINED, Constraint, ConstraintSpec
+from bankml.grammar.constraint import NO_CONSTRAINT, Constraint, ConstraintSpec
 from bankml.grammar.lazy import LazyMatcher, triggers_of
 from bankml.grammar.matcher import Grammar, Matcher, VocabularyTree, vocabulary_tree
 from bankml.grammar.sampler import GrammarSampler, TokenMatcher
 from bankml.grammar.thought import ThoughtTracker
-from bankml.library.chat_options import DEFAULT_CHAT, ChatOptions
 from bankml.library.reference import PinnedFile
 from bankml.library.request import UNLIMITED, ThoughtBudget
 from bankml.receipt.receipt import Provenance
@@ -29,7 +28,7 @@ from bankml.sampling.parameters import SamplingParams
 from bankml.sampling.vocabulary import SamplerVocabulary
 from bankml.text.messages import Conversation
 from bankml.text.pieces import TextStream, whole_size
-from bankml.text.special_content import Segment, marked, refuse_special, segments, unmarked
+from bankml.text.special_content import ContentSpecial, Segment, marked, refuse_special, segments, unmarked
 from bankml.text.template import ChatTemplate
 
 if TYPE_CHECKING:
@@ -99,7 +98,8 @@ class Resident:
         tokens: Tokens,
         template: ChatTemplate,
         defaults: SamplingParams,
-        chat: ChatOptions = DEFAULT_CHAT,
+        reasoning: bool = False,
+        content_special: ContentSpecial = "parse",
     ) -> None:
         self.source = source
         self.verified = verified
@@ -108,28 +108,30 @@ class Resident:
         self.tokens = tokens
         self.template = template
         self.defaults = defaults
-        self.chat = chat
+        self.reasoning = reasoning
+        self.content_special = content_special
 
     # ---- a request's parts, for this model
 
-    def answer_format(self, conversation: Conversation, spec: ConstraintSpec = UNCONSTRAINED) -> AnswerFormat:
-        """The prompt of a conversation, and how its answer is parsed and constrained. Raises RequestError if the
-        template rejects the conversation, and for schemas."""
+    def answer_format(self, conversation: Conversation, spec: ConstraintSpec = NO_CONSTRAINT) -> AnswerFormat:
+        """The prompt of a conversation, and how its answer is parsed and constrained. Raises RequestError where the
+        template rejects the conversation, for schemas, and for texts of control tokens where they are refused."""
         if conversation.enable_thinking is None:
-            conversation = replace(conversation, enable_thinking=self.chat.reasoning and self.thinks)
-        if self.chat.content_special == "parse":
-            return describe(FormatRequest(self.template, conversation, spec.schema, strict=spec.strict))
-        if self.chat.content_special == "refuse":
+            conversation = replace(conversation, enable_thinking=self.reasoning and self.thinks)
+        if self.content_special == "refuse":
             refuse_special(conversation.messages, self.tokens.control_texts)
-            return describe(FormatRequest(self.template, conversation, spec.schema, strict=spec.strict))
+        if self.content_special != "escape":
+            return self._described(conversation, spec)
         messages, marks = marked(conversation.messages, self.tokens.control_texts)
-        conversation = replace(conversation, messages=messages)
-        form = describe(FormatRequest(self.template, conversation, spec.schema, strict=spec.strict))
-        parts = tuple(segments(form.prompt, marks))
-        return replace(form, prompt=unmarked(form.prompt, marks), opening=unmarked(form.opening, marks), segments=parts)
+        form = self._described(replace(conversation, messages=messages), spec)
+        plain, opening = unmarked(form.prompt, marks), unmarked(form.opening, marks)
+        return replace(form, prompt=plain, opening=opening, segments=tuple(segments(form.prompt, marks)))
+
+    def _described(self, conversation: Conversation, spec: ConstraintSpec) -> AnswerFormat:
+        return describe(FormatRequest(self.template, conversation, spec.schema, spec.strict))
 
     def tokenize(self, form: AnswerFormat) -> list[int]:
-        """The tokens of the prompt."""
+        """The tokens of a prompt."""
         parts = form.segments or (Segment(form.prompt),)
         return [token for part in parts for token in self.tokens.encode(part.text, parse_special=not part.plain)]
 

@@ -25,8 +25,8 @@ Render = Callable[[Sequence[Mapping[str, Any]], bool, bool, Sequence[Mapping[str
 
 @dataclass(frozen=True)
 class ReasoningMarks:
-    """`start` and `end`, white space included; "" for a missing mark. `thinks`: the template is one of a model that
-    reasons."""
+    """`start` and `end`, white space included; "" for a mark there is none of. `thinks`: the template is one of a model
+    that reasons."""
 
     start: str = ""
     end: str = ""
@@ -54,7 +54,7 @@ def is_old_thinking(source: str) -> bool:
 
 
 def corrected_marks(source: str, marks: ReasoningMarks) -> ReasoningMarks:
-    """Corrections of the reference: templates that write marks their models do not use."""
+    """What the reference knows better than its comparison: templates that write marks their models do not."""
     if is_old_thinking(source) and not marks.thinks:
         marks = ReasoningMarks("<think>", "</think>", True)
     if "Write your thoughts between <think></think> and write your response between <response></response>" in source:

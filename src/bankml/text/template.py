@@ -4,7 +4,6 @@ them."""
 import functools
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from bankml.errors import RequestError
@@ -13,32 +12,12 @@ from bankml.text.jinja.budget import RenderBudget, TemplateError, probe_budget, 
 from bankml.text.jinja.interpreter import Interpreter
 from bankml.text.jinja.reader import read
 from bankml.text.jinja.values import Value, from_json
-from bankml.text.markers import common_prefix_size
-from bankml.text.messages import Conversation, Message, adapted, content_text, is_empty, with_fitting_content
-from bankml.text.reasoning import ReasoningMarks, reasoning_marks
+from bankml.text.messages import Conversation, Message, adapted, with_fitting_content
 
 # Enough for a long conversation, and about a second at most: a step costs about a microsecond.
 _STEPS, _STEPS_A_VALUE = 200_000, 200
 _BYTES, _BYTES_A_BYTE = 48 << 20, 16
 _LONGEST_PROBE = 64 << 10
-
-
-@dataclass(frozen=True)
-class RenderedPrompt:
-    """`text` is what the model continues. `prefill` is the beginning of the answer if the conversation's last message
-    is continued: `text` ends with it, and the answer's text starts with it.
-
-    `generation_prompt` is what the template appends to ask for an answer, and `opening` the end of the prompt that the
-    answer's grammar accepts before the first token: the generation prompt, or the prefill. Both are "" unless the
-    prompt was rendered for a grammar or continues a message.
-
-    `segments` are its parts where texts of control tokens are to stand for themselves in some of them.
-    """
-
-    text: str
-    prefill: str = ""
-    generation_prompt: str = ""
-    opening: str = ""
 
 
 class ChatTemplate:
@@ -55,51 +34,6 @@ class ChatTemplate:
     def capabilities(self) -> Capabilities:
         """Which kinds of message the template supports, found by rendering probes at the first use."""
         return capabilities(self._tree)
-
-    @functools.cached_property
-    def reasoning(self) -> ReasoningMarks:
-        """What the template writes around an assistant's reasoning, found by rendering probes at the first use."""
-        return reasoning_marks(self.source, self._probe, self.capabilities.tool_calls)
-
-    def prompt(
-        self, conversation: Conversation, now: float | None = None, *, for_grammar: bool = False
-    ) -> RenderedPrompt:
-        """The prompt of `conversation`; `now` is the template's current time, in seconds since the epoch.
-
-        A conversation whose last message is continued is rendered without it, and the prefill follows. The template is
-        rendered once, and once more if the generation prompt is needed by itself: for a continued answer, and with
-        `for_grammar`. Raises RequestError if the template rejects the messages, or exceeds its budget.
-        """
-        now = time.time() if now is None else now
-        continued = bool(conversation.continues)
-        add_generation_prompt = conversation.add_generation_prompt and not continued
-        text = self._shown(conversation, add_generation_prompt, now)
-        continued = continued and not is_empty(conversation.messages[-1])
-        if not (continued or for_grammar):
-            return RenderedPrompt(text)
-        other = self._shown(conversation, not add_generation_prompt, now)
-        without, with_prompt = (other, text) if add_generation_prompt else (text, other)
-        generation_prompt = with_prompt[common_prefix_size(without, with_prompt) :]
-        if not continued:
-            return RenderedPrompt(text, "", generation_prompt, generation_prompt)
-        opening, prefill = self._continued(conversation, generation_prompt)
-        return RenderedPrompt(text + opening + prefill, prefill, generation_prompt, opening + prefill)
-
-    def _continued(self, conversation: Conversation, opening: str) -> tuple[str, str]:
-        """The text before the prefill, and the prefill. `opening`: the generation prompt."""
-        last = conversation.messages[-1]
-        prefill = content_text(last)
-        if self.reasoning.start:
-            if conversation.continues == "reasoning":
-                raise RequestError("an answer cannot be continued inside its reasoning: send the message with content")
-            marks, thought = self.reasoning, last.get("reasoning_content", "")
-            opening = opening.partition(marks.start)[0] + marks.start + thought + marks.end
-        elif conversation.continues == "reasoning":
-            prefill = ""
-        return opening, prefill
-
-    def _shown(self, conversation: Conversation, add_generation_prompt: bool, now: float) -> str:
-        return self.shown(conversation, self.shown_messages(conversation), add_generation_prompt, now)
 
     def shown_messages(self, conversation: Conversation) -> list[Message]:
         """The messages that the template shows: all but one that is continued. Raises RequestError."""
@@ -127,16 +61,6 @@ class ChatTemplate:
             self._remembered[name] = find()
         return self._remembered[name]
 
-    def probe(
-        self,
-        messages: Sequence[Mapping[str, Any]],
-        add_generation_prompt: bool,
-        enable_thinking: bool,
-        tools: Sequence[Mapping[str, Any]],
-    ) -> str | None:
-        """`messages` as they are, for an analysis; None where the template cannot render them."""
-        return self._probe(messages, add_generation_prompt, enable_thinking, tools)
-
     def render(
         self,
         messages: Sequence[Mapping[str, Any]],
@@ -153,13 +77,14 @@ class ChatTemplate:
         except TemplateError as error:
             raise RequestError(f"the chat template cannot render these messages: {shortened(str(error))}") from None
 
-    def _probe(
+    def probe(
         self,
         messages: Sequence[Mapping[str, Any]],
         add_generation_prompt: bool,
         enable_thinking: bool,
         tools: Sequence[Mapping[str, Any]],
     ) -> str | None:
+        """`messages` as they are, for an analysis; None where the template cannot render them."""
         variables: dict[str, Any] = {"enable_thinking": enable_thinking}
         if tools:
             variables["tools"] = tools

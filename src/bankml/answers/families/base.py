@@ -93,7 +93,7 @@ def arguments_schema(p: AnswerBuilder, function: Function) -> Part:
 
 def answer_schema(p: AnswerBuilder, request: FormatRequest, name: str = "response-format-schema") -> Part:
     """The content as a JSON value."""
-    return p.content(p.schema(json_value(p), name, request.schema_document))
+    return p.content(p.schema(json_value(p), name, request.answer_schema))
 
 
 def permuted(p: AnswerBuilder, rule: str, parts: Sequence[Part]) -> Part:

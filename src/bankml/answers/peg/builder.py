@@ -14,7 +14,6 @@ from dataclasses import replace
 
 from bankml.answers.peg import nodes
 from bankml.grammar.json_schema.nodes import SchemaDocument
-from bankml.grammar.json_schema.strict import StrictSchema
 
 NOT_IN_A_NAME = re.compile(r"[^a-zA-Z0-9-]+")
 
@@ -205,7 +204,7 @@ class Builder:
     def including(self, part: Part, *delimiters: str) -> Part:
         return self._around(part, lambda child: nodes.Including(child, delimiters))
 
-    def schema(self, part: Part, name: str, document: SchemaDocument | StrictSchema) -> Part:
+    def schema(self, part: Part, name: str, document: SchemaDocument | nodes.StrictSchema) -> Part:
         return self._around(part, lambda child: nodes.Schema(child, name, document))
 
     def ref(self, name: str) -> Part:

@@ -2,9 +2,9 @@
 
 from bankml.answers.peg import nodes
 from bankml.answers.peg.automaton import excluding, including
-from bankml.grammar.json_schema import Converter, RuleSet, SchemaBudget
+from bankml.grammar.json_schema import Converter, RuleSet, SchemaBudget, SchemaDocument
 from bankml.grammar.json_schema.rules import joined, literal
-from bankml.grammar.json_schema.strict import StrictSchema, strict_rule
+from bankml.grammar.json_schema.strict import strict_rule
 
 
 def grammar_text(arena: nodes.Arena, *, lazy: bool) -> str:
@@ -77,9 +77,9 @@ class _GrammarWriter:
                 return excluding(delimiters, f"until-{one}", self._rules) if delimiters else ".*"
             case nodes.Including(_, delimiters):
                 return including(delimiters, f"ac-{one}", self._rules)
-            case nodes.Schema(_, name, document):
-                if isinstance(document, StrictSchema):
-                    return strict_rule(document.schema, self._rules, name)
+            case nodes.Schema(_, name, nodes.StrictSchema(schema)):
+                return strict_rule(schema, self._rules, name)
+            case nodes.Schema(_, name, document) if isinstance(document, SchemaDocument):
                 converter = Converter(document, self._rules)
                 made = converter.add_root("" if name == "root" else name)
                 converter.check()

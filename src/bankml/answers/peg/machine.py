@@ -40,13 +40,20 @@ _EMPTY, _END, _LITERAL, _SEQUENCE, _CHOICE, _REPEAT, _AHEAD, _NOT_AHEAD, _ANY, _
 _STRING, _UNTIL, _TAG, _ATOMIC = map(int, list(Code)[11:])
 
 
+Resumption = tuple[Op, int, int, Frame | None, Any]
+"""An operation, where it goes on, how many matches it has, what waits for it, and the meaning's state."""
+
+Snapshot = tuple[str, Resumption | None, Any, Status]
+
+
 class Machine:
-    """`push` text; `state` is then what the whole text means, `status` how its parse ended, `failed_at` where."""
+    """`push` text; `state` is then what the whole text means, `status` how its parse ended. A parse that fails, at
+    `failed_at`, leaves the state as it was before."""
 
     def __init__(self, program: Op, meaning: Meaning, state: Any) -> None:
         self._meaning = meaning
         self._text = ""
-        self._saved: tuple[Op, int, int, Frame | None, Any] | None = (program, 0, 0, None, state)
+        self._saved: Resumption | None = (program, 0, 0, None, state)
         self.state = state
         self.status = Status.NEEDS_MORE
         self.failed_at = 0
@@ -61,6 +68,13 @@ class Machine:
             op, at, count, stack, state = self._saved
             self._saved = None
             self._run(op, at, count, stack, state)
+
+    def snapshot(self) -> Snapshot:
+        """What `restore` goes back to."""
+        return self._text, self._saved, self.state, self.status
+
+    def restore(self, snapshot: Snapshot) -> None:
+        self._text, self._saved, self.state, self.status = snapshot
 
     def _run(self, op: Op, at: int, count: int, stack: Frame | None, state: Any) -> None:
         """From the operation `op` at `at`; `count` of its matches were found before."""
@@ -125,7 +139,11 @@ class Machine:
             # The operation has a status: give it to those that wait, up to one that has another child to try.
             while True:
                 if stack is None:
-                    self.state, self.status, self.failed_at = state, Status(status), at
+                    self.status = Status(status)
+                    if status:
+                        self.state = state
+                    else:
+                        self.failed_at = at
                     return
                 op, index, begin, before, stack = stack
                 code = op.code

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from bankml.grammar.json_schema.nodes import SchemaDocument
-from bankml.grammar.json_schema.strict import StrictSchema
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +84,13 @@ class Until:
     """Text up to the first of `delimiters`; all of it without any."""
 
     delimiters: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StrictSchema:
+    """A schema, as JSON, of which every keyword is enforced."""
+
+    schema: object
 
 
 @dataclass(frozen=True, slots=True)

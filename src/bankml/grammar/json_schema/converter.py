@@ -35,12 +35,12 @@ class Converter:
         return self._visit(self._root, name)
 
     def text(self) -> str:
-        """The grammar. Raises SchemaConversionError for errors found during the conversion."""
+        """The grammar. Raises SchemaConversionError for what turned out not to be valid on the way."""
         self.check()
         return self._rules.text()
 
     def check(self) -> None:
-        """Raises SchemaConversionError for errors found during the conversion."""
+        """Raises SchemaConversionError for what turned out not to be valid on the way."""
         if self._problems:
             raise SchemaConversionError("JSON schema conversion failed:\n" + "\n".join(self._problems))
 

@@ -4,6 +4,6 @@ llama.cpp b11192's conversion (the package above) drops what its grammar rules c
 grammar accepts is always valid, though not every valid value is accepted.
 """
 
-from bankml.grammar.json_schema.strict.converter import StrictSchema, strict_rule
+from bankml.grammar.json_schema.strict.converter import strict_rule
 
-__all__ = ["StrictSchema", "strict_rule"]
+__all__ = ["strict_rule"]

@@ -1,7 +1,6 @@
 """One JSON schema to GBNF rules that accept valid values only. What cannot be held is a SchemaError with its path."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from itertools import permutations
 from typing import Any, NoReturn
@@ -27,13 +26,6 @@ MAX_LISTED = 4096
 """Integers or arrays that are listed one by one, where no shorter rule holds them."""
 
 TYPES = ("object", "array", "string", "number", "integer", "boolean", "null")
-
-
-@dataclass(frozen=True)
-class StrictSchema:
-    """A schema of which every keyword is enforced, as JSON."""
-
-    schema: object
 
 
 def strict_rule(schema: object, rules: RuleSet, name: str = "root") -> str:
