@@ -11,6 +11,7 @@
     │   └── EngineTimeout       exit 1   504  gateway_timeout_error      llama-server sent nothing for too long
     └── RequestError                     400  invalid_request_error      the client's mistake
         ├── ContextExceeded              400  exceed_context_size_error  the prompt does not fit
+        ├── Unauthorized                 401  authentication_error       no API key, or another
         ├── HostForbidden                403  permission_error           Host is not loopback
         ├── NotFound                     404  not_found_error            no such route or model
         ├── MethodNotAllowed             405  invalid_request_error
@@ -112,6 +113,11 @@ class ContextExceeded(RequestError):
         super().__init__(message)
         self.n_prompt_tokens = n_prompt_tokens
         self.n_ctx = n_ctx
+
+
+class Unauthorized(RequestError):
+    status = 401
+    kind = "authentication_error"
 
 
 class HostForbidden(RequestError):

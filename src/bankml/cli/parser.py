@@ -257,6 +257,8 @@ def _serve_commands(command: Command) -> None:
     serve.add_argument("--slot-dir", metavar="DIR", help="the folder of saved slots")
     _models(serve, "with --native: ")
     serve.add_argument("--engine-log", metavar="FILE", help="with --spawn: append llama-server's output to FILE")
+    serve.add_argument("--api-key", metavar="KEY", help="require this key of every request but /health (see ps)")
+    serve.add_argument("--api-key-file", metavar="FILE", help="require one of the keys in FILE, one a line")
     serve.add_argument(
         "--upstream-timeout",
         type=int,

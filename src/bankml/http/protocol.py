@@ -64,7 +64,9 @@ class ClientProtocol(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
         self._names = tuple(transport.get_extra_info(name) for name in ("sockname", "peername"))
         busy = self._gateway.admit(self)
-        self._connection = Connection(self._address, self._gateway.limits, time.monotonic(), busy)
+        self._connection = Connection(
+            self._address, self._gateway.limits, time.monotonic(), busy, self._gateway.api_keys
+        )
         if len(self._gateway.excess) > self._gateway.limits.excess:
             self._abort()
             return
