@@ -192,6 +192,7 @@ OPTIONS = {  # a value that can be given, and the modes in which it has an effec
     "--slot-dir": (".", STARTED_HERE),
     "--registry": (".", ("--native",)),
     "--keep-alive": ("1h", ("--native",)),
+    "--slots-trust": (None, ("--native",)),
     "--spec-ngram": (None, ("--spawn",)),
     "--engine-log": ("log", ("--spawn",)),
     "--engine-mmap": (None, ("--spawn",)),

@@ -134,6 +134,8 @@ def _respond(prepared: PreparedGeneration, resident: Resident, name: str, reply:
         resident.check_unchanged()  # the receipt speaks of the file as it was throughout
         assert last is not None  # complete() yields at least one Step or raises
         counts = last.progress
+        if counts.cached_tokens and resident.engine.restored:
+            tally.restored_slot(resident.engine.restored[-1])
         writer.end(last, lambda: tally.receipt(counts.prompt_tokens, counts.completion_tokens))
     except Cancelled:
         if last is None:

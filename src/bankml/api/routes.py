@@ -144,17 +144,18 @@ def build_application(
     slot_dir: str | None = None,
     registry: str | None = None,
     keep_alive: float = KEEP_ALIVE,
+    slots_trust: bool = False,
 ) -> "NativeApplication":
     """The application that answers with the verified file, loaded with a context of `n_ctx` tokens.
 
-    `slot_dir` is the folder of slot files; None: there are none. `registry` is the folder whose models may be asked for
-    by name; None: the verified file alone. `keep_alive` is how long a model stays that was asked for through Ollama's
-    API, in seconds (ollama.durations.FOREVER: for good). Raises Refused for a model that is not played, UsageError for
-    a folder that is none.
+    `slot_dir` is the folder of slot files, None where there is none, `slots_trust` accepts files of other servers.
+    `registry` is the folder whose models may be asked for by name; None: the verified file alone. `keep_alive` is how
+    long a model stays that was asked for through Ollama's API, in seconds (ollama.durations.FOREVER: for good). Raises
+    Refused for a model that is not played, UsageError for a folder that is none.
     """
     from bankml.library.load import open_library
 
-    slot_folder = None if slot_dir is None else SlotFolder(slot_dir)
+    slot_folder = None if slot_dir is None else SlotFolder(slot_dir, slots_trust)
     known = Registry(registry, PinnedFile.of(verified))
     library = open_library(
         verified, n_ctx, threads, known, default_keep=FOR_GOOD if keep_alive == FOREVER else keep_alive

@@ -255,6 +255,11 @@ def _serve_commands(command: Command) -> None:
     serve.add_argument("--spawn", metavar="LLAMA_SERVER", help="start this llama-server and answer from it")
     serve.add_argument("--spec-ngram", action="store_true", help="with --spawn: draft from the text's own n-grams")
     serve.add_argument("--slot-dir", metavar="DIR", help="the folder of saved slots")
+    serve.add_argument(
+        "--slots-trust",
+        action="store_true",
+        help="with --native: restore slot files of other servers too",
+    )
     _models(serve, "with --native: ")
     serve.add_argument("--engine-log", metavar="FILE", help="with --spawn: append llama-server's output to FILE")
     serve.add_argument("--api-key", metavar="KEY", help="require this key of every request but /health (see ps)")

@@ -29,6 +29,7 @@ USED_BY = {
     "ctx": ("--native", "--spawn"),
     "threads": ("--native", "--spawn"),
     "slot_dir": ("--native", "--spawn"),
+    "slots_trust": ("--native",),
     "registry": ("--native",),
     "keep_alive": ("--native",),
     "spec_ngram": ("--spawn",),

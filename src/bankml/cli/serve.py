@@ -71,6 +71,7 @@ def _serve(arguments: Namespace, file: str, fork: str, listen: Address, engine: 
             slot_dir=arguments.slot_dir,
             registry=registry,
             keep_alive=keep_alive,
+            slots_trust=getattr(arguments, "slots_trust", False),
         )
 
     if registry is not None:
