@@ -7,6 +7,7 @@
     │   ├── PinMismatch         exit 2   503  unavailable_error          the file is not the one that was pinned
     │   └── ModelChanged        exit 2   503  unavailable_error          the file is not the one that was verified
     ├── Truncated               exit 3   503  unavailable_error          the header needs more bytes than there are
+    ├── OutOfMemory             exit 1   503  unavailable_error          the system has no memory for a request
     ├── EngineFailed            exit 1   502  bad_gateway_error          llama-server ended, or its response is bad
     │   └── EngineTimeout       exit 1   504  gateway_timeout_error      llama-server sent nothing for too long
     └── RequestError                     400  invalid_request_error      the client's mistake
@@ -87,6 +88,14 @@ class Truncated(BankmlError):
     def __init__(self, message: str, needs: int) -> None:
         super().__init__(message)
         self.needs = needs
+
+
+class OutOfMemory(BankmlError):
+    status = 503
+    kind = "unavailable_error"
+
+    def __init__(self) -> None:
+        super().__init__("there is not enough memory for this request: try again later, or with a shorter prompt")
 
 
 class EngineFailed(BankmlError):

@@ -114,6 +114,14 @@ class Trial:
         reply.whole(200, b'"waited"')
         return RequestOutcome(200)
 
+    def get_memory(self, request, reply):
+        raise MemoryError
+
+    def get_memory_midway(self, request, reply):
+        reply.start(200, "text/event-stream")
+        reply.write(b"data: 1\n\n")
+        raise MemoryError
+
     def get_crash(self, request, reply):
         raise ValueError("the secret words of a message")
 

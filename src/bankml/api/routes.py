@@ -145,13 +145,15 @@ def build_application(
     registry: str | None = None,
     keep_alive: float = KEEP_ALIVE,
     slots_trust: bool = False,
+    engine_address: str | None = None,
 ) -> "NativeApplication":
     """The application that answers with the verified file, loaded with a context of `n_ctx` tokens.
 
     `slot_dir` is the folder of slot files, None where there is none, `slots_trust` accepts files of other servers.
     `registry` is the folder whose models may be asked for by name; None: the verified file alone. `keep_alive` is how
     long a model stays that was asked for through Ollama's API, in seconds (ollama.durations.FOREVER: for good). Raises
-    Refused for a model that is not played, UsageError for a folder that is none.
+    Refused for a model that is not played, UsageError for a folder that is none. `engine_address` (HOST:PORT) is what
+    `GET /bankml` names as `upstream`.
     """
     from bankml.library.load import open_library
 
@@ -160,6 +162,7 @@ def build_application(
     library = open_library(
         verified, n_ctx, threads, known, default_keep=FOR_GOOD if keep_alive == FOREVER else keep_alive
     )
+    library.engine_address = engine_address
     library.start_reaper()
     return NativeApplication(library, slot_folder, Ollama(known, keep_alive))
 

@@ -72,6 +72,7 @@ def _serve(arguments: Namespace, file: str, fork: str, listen: Address, engine: 
             registry=registry,
             keep_alive=keep_alive,
             slots_trust=getattr(arguments, "slots_trust", False),
+            engine_address=shown_address(engine),
         )
 
     if registry is not None:

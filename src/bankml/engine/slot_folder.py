@@ -27,6 +27,7 @@ UNFINISHED = "..saving-"
 
 SECRET = "..secret"
 SECRET_BYTES = 32
+CREATE_ATTEMPTS = 10
 
 
 def is_slot_name(name: str) -> bool:
@@ -138,11 +139,12 @@ def _not_plain(name: str, folder: int) -> FileProblem | None:
 
 def _secret(folder: int) -> bytes:
     try:
-        while True:
+        for _ in range(CREATE_ATTEMPTS):
             with suppress(FileNotFoundError):
                 return _read_secret(folder)
             with suppress(FileNotFoundError):  # another server took the unfinished file for a left-over
                 _create_secret(folder)
+        return _read_secret(folder)
     except OSError as error:
         raise FileProblem(f"cannot read the secret of the slot folder: {(error.strerror or '').lower()}") from error
 
