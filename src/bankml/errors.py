@@ -9,10 +9,12 @@
     │   ├── PinMismatch         exit 2   503  unavailable_error          the file is not the one that was pinned
     │   └── ModelChanged        exit 2   503  unavailable_error          the file is not the one that was verified
     ├── Truncated               exit 3   422  invalid_model_error        the header needs more bytes than there are
+    ├── OutOfMemory             exit 1   503  unavailable_error          the system has no memory for a request
     ├── EngineFailed            exit 1   502  bad_gateway_error          llama-server ended, or its response is bad
     │   └── EngineTimeout       exit 1   504  gateway_timeout_error      llama-server sent nothing for too long
     └── RequestError                     400  invalid_request_error      the client's mistake
         ├── ContextExceeded              400  exceed_context_size_error  the prompt does not fit
+        ├── Unauthorized                 401  authentication_error       no API key, or another
         ├── HostForbidden                403  permission_error           Host is not loopback
         ├── NotFound                     404  not_found_error            no such route or model
         ├── MethodNotAllowed             405  invalid_request_error
@@ -104,6 +106,14 @@ class Truncated(BankmlError):
         self.needs = needs
 
 
+class OutOfMemory(BankmlError):
+    status = 503
+    kind = "unavailable_error"
+
+    def __init__(self) -> None:
+        super().__init__("there is not enough memory for this request: try again later, or with a shorter prompt")
+
+
 class EngineFailed(BankmlError):
     status = 502
     kind = "bad_gateway_error"
@@ -128,6 +138,11 @@ class ContextExceeded(RequestError):
         super().__init__(message)
         self.n_prompt_tokens = n_prompt_tokens
         self.n_ctx = n_ctx
+
+
+class Unauthorized(RequestError):
+    status = 401
+    kind = "authentication_error"
 
 
 class HostForbidden(RequestError):

@@ -25,6 +25,7 @@ def test_bankml_says_what_was_verified(get):
         "guard": "play",
         "verified_at": "2026-01-01T00:00:00Z",
         "unchanged": True,
+        "upstream": None,
         "n_ctx": 4096,
         "resident": {"name": "toy-1m-f16", "expires_at": None},
         "refused": None,

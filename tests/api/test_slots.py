@@ -1,3 +1,4 @@
+import hashlib
 import json
 import threading
 
@@ -41,6 +42,10 @@ def test_save_erase_and_restore(application, tmp_path):
     }  # fmt: skip
     again = ask(application, body=user("Hi", max_tokens=5)).json
     assert again["timings"]["cache_n"] == held - 5 and again["choices"][0]["message"]["content"] == answer
+    content = (tmp_path / "a.bin").read_bytes()[:-64]
+    assert again["bankml_receipt"]["slot_file_sha256"] == hashlib.sha256(content).hexdigest()
+    fresh = ask(application, body=user("Hi", max_tokens=5, cache_prompt=False)).json
+    assert "slot_file_sha256" not in fresh["bankml_receipt"], "everything was computed from the weights"
 
 
 def test_without_a_folder():

@@ -45,7 +45,7 @@ def house(tmp_path, monkeypatch, good, hex64):
             raise Refused("weights are Q8_0")
         return "the application"
 
-    def serve(application, listen, engine, *, ready, refused, at_once):
+    def serve(application, listen, engine, *, ready, refused, at_once, api_keys=None):
         told.update(application=application._application, listen=listen, engine=engine)
         ready(None)
         return 0
@@ -194,9 +194,13 @@ OPTIONS = {  # a value that can be given, and the modes in which it has an effec
     "--keep-alive": ("1h", ("--native",)),
     "--any-model": (None, ("--native",)),
     "--content-special": ("refuse", ("--native",)),
+    "--reasoning": ("on", ("--native",)),
+    "--slots-trust": (None, ("--native",)),
     "--spec-ngram": (None, ("--spawn",)),
     "--engine-log": ("log", ("--spawn",)),
     "--engine-mmap": (None, ("--spawn",)),
+    "--api-key": ("secret", ALL),
+    "--api-key-file": ("keys", ALL),
     "--upstream-timeout": ("60", ("--spawn", "--upstream alone")),
 }
 
@@ -212,6 +216,7 @@ def test_every_option_of_serve_is_in_the_table():
 def test_an_option_without_effect_is_refused(house, monkeypatch, capfd, option, mode):
     monkeypatch.setattr("bankml.cli.proxy.run_in_front", lambda *_: 0)
     value, modes = OPTIONS[option]
+    Path("keys").write_text("secret\n")
     code = main(["serve", "m.gguf", *MODES[mode], option, *([] if value is None else [value])])
     error = capfd.readouterr().err
     if mode in modes:
@@ -234,3 +239,18 @@ def test_what_a_registry_cannot_name_is_told(house, tmp_path, capfd):
     assert main(["serve", "m.gguf", "--native", "--registry", str(forks)]) == 0
     told = [line for line in capfd.readouterr().err.splitlines() if line.startswith("skipped: ")]
     assert len(told) == 1 and told[0].startswith("skipped: bad.FORK.json: ") and "not JSON" in told[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--api-key", "a key"), "an API key must be one or more visible ASCII characters without a space"),
+        (("--api-key", ""), "an API key must be"),
+        (("--api-key-file", "none"), "cannot read none: no such file"),
+        (("--api-key-file", "empty"), "--api-key-file empty has no key: one a line is expected"),
+    ],
+)
+def test_a_key_that_cannot_be_one(house, capfd, words, says):
+    Path("empty").write_text("\n \n")
+    assert main(["serve", "m.gguf", "--native", *words]) == 1 and house == {}
+    assert says in capfd.readouterr().err

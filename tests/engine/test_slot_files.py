@@ -3,6 +3,7 @@ import io
 import os
 import struct
 import threading
+from hashlib import sha256
 
 import pytest
 from hypothesis import given
@@ -12,12 +13,12 @@ from bankml.engine import slot_file
 from bankml.engine.completion import Engine
 from bankml.engine.slot_actions import erase, restore, save
 from bankml.engine.slot_file import Origin
-from bankml.engine.slot_folder import UNFINISHED, SlotFolder, is_slot_name
+from bankml.engine.slot_folder import SECRET, UNFINISHED, SlotFolder, is_slot_name
 from bankml.errors import FileProblem, RequestError, UsageError
 from tests.engine.cell_toys import CellModel, filled
 from tests.engine.engine_toys import ByteVocabulary
 
-SHA = "ab" * 32
+SHA, KEY = "ab" * 32, b"k" * 32
 TOKENS = list(b"What is said here")
 
 
@@ -32,11 +33,12 @@ def folder(tmp_path):
 
 
 def refused(engine, folder, name="a", sha=SHA):
-    """Why the file was refused; the slot must be empty then."""
+    """Why the file was refused; the slot is empty then, or as it was where there is no file to read."""
     engine.slot.extend([1, 2])
+    before = engine.slot.tokens
     with pytest.raises(RequestError) as caught:
         restore(engine, sha, folder, name)
-    assert len(engine.slot) == 0 and caught.value.status == 400
+    assert engine.slot.tokens in ((), before) and caught.value.status == 400
     assert caught.value.message.startswith("Unable to restore slot: ")
     return caught.value.message.removeprefix("Unable to restore slot: ")
 
@@ -72,12 +74,17 @@ def test_names_that_do_not(name):
 def test_what_is_saved_comes_back(tokens, width):
     engine = engine_with(tokens, n_ctx=64, width=width)
     origin, file = Origin.of(engine.model, SHA), io.BytesIO()
-    assert slot_file.write(file, origin, tokens, engine.model) == len(file.getvalue()) == origin.file_bytes(len(tokens))
+    assert (
+        slot_file.write(file, origin, tokens, engine.model, KEY)
+        == len(file.getvalue())
+        == origin.file_bytes(len(tokens))
+    )
     other = CellModel(n_ctx=64, width=width)
     with open(os.memfd_create("slot"), "w+b") as source:
         source.write(file.getvalue())
         source.seek(0)
-        assert slot_file.read(source, Origin.of(other, SHA), other) == tokens
+        restored = slot_file.read(source, Origin.of(other, SHA), other, KEY)
+    assert restored.tokens == tokens
     assert other.held(len(tokens)) == tuple(tokens)
 
 
@@ -175,9 +182,9 @@ def test_what_is_no_plain_file_is_neither_read_nor_replaced(folder, tmp_path, ki
     make[kind]()
     what = "a is a symbolic link" if "link" in kind else "a is not a regular file"
     assert refused(engine_with([]), folder) == what
-    with pytest.raises(FileProblem, match=f"^Unable to save slot: {what}$"):
+    with pytest.raises(RequestError, match=f"^Unable to save slot: {what}$"):
         save(engine_with([1]), SHA, folder, "a")
-    assert outside.read_bytes() == before and os.listdir(tmp_path) == ["a"]
+    assert outside.read_bytes() == before and sorted(os.listdir(tmp_path)) == [SECRET, "a"]
 
 
 # ---- saving that fails
@@ -198,7 +205,7 @@ def test_a_save_that_fails_leaves_the_old_file_and_nothing_else(folder, tmp_path
         save(Engine(model, ByteVocabulary(), slot=filled(model, TOKENS)), SHA, folder, "a")
     assert caught.value.message == "Unable to save slot: cannot write a: no space left on device"
     assert caught.value.status == 500
-    assert (tmp_path / "a").read_bytes() == before and os.listdir(tmp_path) == ["a"]
+    assert (tmp_path / "a").read_bytes() == before and sorted(os.listdir(tmp_path)) == [SECRET, "a"]
 
 
 def test_a_folder_that_is_gone(folder, tmp_path):
@@ -231,3 +238,72 @@ def test_what_was_left_unfinished_goes_unless_it_is_being_written(folder, tmp_pa
     assert (tmp_path / "a").read_bytes() == b"whole"
     with open(tmp_path / "a", "rb") as file:  # and nobody holds it any more
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+# ---- the secret
+
+
+def forged(path):
+    """Other keys and values, and the sha256 of the new content."""
+    raw = bytearray(path.read_bytes())
+    raw[slot_file.HEAD.size + 4 * len(TOKENS) + 3] ^= 1
+    content = raw[: -slot_file.TAIL_BYTES]
+    return bytes(content + sha256(content).digest() + raw[-32:])
+
+
+def test_a_forged_file_is_refused_unless_it_is_trusted(folder, tmp_path):
+    engine = engine_with(TOKENS)
+    save(engine, SHA, folder, "a")
+    (tmp_path / "a").write_bytes(forged(tmp_path / "a"))
+    assert refused(engine, folder) == (
+        "the file was changed, or written by another server: --slots-trust accepts such files"
+    )
+    assert restore(engine, SHA, SlotFolder(str(tmp_path), trust=True), "a").n_tokens == len(TOKENS)
+    assert engine.restored == [sha256((tmp_path / "a").read_bytes()[: -slot_file.TAIL_BYTES]).hexdigest()]
+
+
+def test_a_file_of_another_server_is_refused(folder, tmp_path):
+    (tmp_path / "other").mkdir()
+    save(engine_with(TOKENS), SHA, SlotFolder(str(tmp_path / "other")), "a")
+    (tmp_path / "a").write_bytes((tmp_path / "other" / "a").read_bytes())
+    assert "written by another server" in refused(engine_with(TOKENS), folder)
+
+
+def test_the_secret_is_the_owners_alone(folder, tmp_path):
+    save(engine_with(TOKENS), SHA, folder, "a")
+    secret = tmp_path / SECRET
+    assert secret.stat().st_mode & 0o777 == 0o600 and secret.stat().st_size == 32 and not is_slot_name(SECRET)
+    before = secret.read_bytes()
+    assert restore(engine_with([]), SHA, SlotFolder(str(tmp_path)), "a").n_tokens == len(TOKENS)
+    assert secret.read_bytes() == before
+    secret.chmod(0o640)
+    assert "only its owner can read" in refused(engine_with(TOKENS), folder)
+    secret.chmod(0o600)
+    secret.write_bytes(b"short")
+    with pytest.raises(FileProblem, match="must be a file of 32 bytes"):
+        save(engine_with(TOKENS), SHA, folder, "b")
+    secret.unlink()
+    secret.symlink_to(tmp_path / "a")
+    assert "secret" in refused(engine_with(TOKENS), folder)
+
+
+def test_servers_that_begin_at_once_have_one_secret(tmp_path):
+    found, barrier = [], threading.Barrier(8)
+
+    def begin():
+        barrier.wait()
+        found.append(SlotFolder(str(tmp_path)).writing_key())
+
+    threads = [threading.Thread(target=begin) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(found)) == 1 and [path.name for path in tmp_path.iterdir()] == [SECRET]
+
+
+def test_a_missing_file_leaves_the_slot_as_it_is(folder):
+    engine = engine_with(TOKENS)
+    with pytest.raises(RequestError, match="Unable to restore slot"):
+        restore(engine, SHA, folder, "none")
+    assert engine.slot.tokens == tuple(TOKENS)

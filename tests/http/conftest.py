@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from bankml.http import server
+from bankml.http.api_keys import ApiKeys
 from bankml.http.exchange import RequestOutcome
 from bankml.http.limits import Limits
 from tests.upstream.front import in_front, native
@@ -113,6 +114,14 @@ class Trial:
         reply.whole(200, b'"waited"')
         return RequestOutcome(200)
 
+    def get_memory(self, request, reply):
+        raise MemoryError
+
+    def get_memory_midway(self, request, reply):
+        reply.start(200, "text/event-stream")
+        reply.write(b"data: 1\n\n")
+        raise MemoryError
+
     def get_crash(self, request, reply):
         raise ValueError("the secret words of a message")
 
@@ -165,7 +174,9 @@ def read_all(client: socket.socket) -> bytes:
 
 
 @contextlib.contextmanager
-def running(limits: Limits | None = None, engine: bool = True, host: str = "127.0.0.1") -> Iterator[Served]:
+def running(
+    limits: Limits | None = None, engine: bool = True, host: str = "127.0.0.1", api_keys: ApiKeys | None = None
+) -> Iterator[Served]:
     trial, log, found = Trial(), io.StringIO(), []
     up = threading.Event()
 
@@ -174,7 +185,9 @@ def running(limits: Limits | None = None, engine: bool = True, host: str = "127.
         up.set()
 
     def run() -> None:
-        server.serve(trial, (host, 0), (host, 0) if engine else None, limits=limits, ready=ready, log=log)
+        server.serve(
+            trial, (host, 0), (host, 0) if engine else None, limits=limits, ready=ready, log=log, api_keys=api_keys
+        )
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()

@@ -1,5 +1,6 @@
 """What a page in a real browser can do with the server, in front of a stand-in and native: only its own can."""
 
+import contextlib
 import http.server
 import json
 import threading
@@ -94,6 +95,35 @@ def test_what_needs_no_preflight_is_refused(page, answering):
         "document.body.append(form); form.submit()"
     )
     assert answering.news(1) == [f"POST {path} 415"]
+
+
+UNTYPED = {
+    "bytes": "new TextEncoder().encode(CHAT)",
+    "a blob without a type": "new Blob([CHAT])",
+    "a blob of octets": "new Blob([CHAT], {type: 'application/octet-stream'})",
+    "a blob of json": "new Blob([CHAT], {type: 'application/json'})",
+}
+
+
+@pytest.mark.parametrize("name", UNTYPED)
+def test_a_body_without_a_type_is_refused_from_a_page(page, answering, name):
+    """A POST without a Content-Type needs no preflight: the browser's Origin and Sec-Fetch headers give it away."""
+    path, body = "/v1/chat/completions", UNTYPED[name].replace("CHAT", json.dumps(CHAT))
+    url = json.dumps(answering.url(path))
+    for send in (
+        f"await fetch({url}, {{method: 'POST', mode: 'no-cors', body: {body}}})",
+        f"await fetch({url}, {{method: 'POST', mode: 'no-cors', keepalive: true, credentials: 'omit',"
+        f" referrerPolicy: 'no-referrer', body: {body}}})",
+        f"navigator.sendBeacon({url}, {body})",
+        f"const frame = document.createElement('iframe'); frame.sandbox = 'allow-scripts';"
+        f'frame.srcdoc = \'<script>fetch(\' + JSON.stringify({url}) + \', {{method: "POST", mode: "no-cors",'
+        f" body: new Blob([' + JSON.stringify({json.dumps(CHAT)}) + '])}})</' + 'script>';"
+        "document.body.append(frame)",
+    ):
+        with contextlib.suppress(ScriptError):
+            page.run(send)
+        told = answering.news(1)
+        assert told in ([f"POST {path} 415"], [f"OPTIONS {path} 405"]), (send, told)
 
 
 def test_another_origins_page_cannot_run_or_show_an_answer(page, answering):

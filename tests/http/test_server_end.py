@@ -1,6 +1,7 @@
 """How a server is started and ended: addresses, signals, what is running when it ends. In processes of their own."""
 
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -45,9 +46,14 @@ PROGRAM = textwrap.dedent("""
 
 
 class Process:
-    def __init__(self) -> None:
+    def __init__(self, files: int | None = None) -> None:
+        """`files`: how many files it may have open."""
         self.process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            [sys.executable, "-c", PROGRAM],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=lambda: files and resource.setrlimit(resource.RLIMIT_NOFILE, (files, files)),  # noqa: PLW1509
         )
         self.ports = [int(word) for word in self.process.stdout.readline().split()]
 
@@ -102,6 +108,22 @@ def test_a_worker_that_cannot_be_stopped_holds_nothing(process):
     assert process.output == "", "threads in native code would have been unwound"
     with pytest.raises(ConnectionResetError):
         stuck.recv(1)
+
+
+def test_no_descriptor_for_a_connection_is_logged_once_and_counted():
+    process = Process(files=24)
+    try:
+        many = [socket.create_connection(("127.0.0.1", process.ports[0]), timeout=6) for _ in range(60)]
+        time.sleep(2.5)  # two further attempts, a second apart
+        for client in many:
+            client.close()
+        client = process.ask("/x")
+        assert client.recv(65536).startswith(b"HTTP/1.1 200 "), "it accepts again"
+        errors = process.end(signal.SIGTERM, 3.0)
+    finally:
+        process.process.kill()
+    said = [line for line in errors.splitlines() if "too many open files" in line]
+    assert 1 <= len(said) <= 2 and len(errors.splitlines()) < 10, errors
 
 
 def test_a_second_signal_ends_it_at_once(process):

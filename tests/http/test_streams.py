@@ -84,3 +84,25 @@ def test_a_stream_that_speaks_gets_no_ping(serving):
         assert client.getresponse().read() == b"data: 1\n\ndata: 2\n\n"
         threads = [one for one in threading.enumerate() if "ping" in one.name]
         assert not threads, "a timer of the event loop, no thread"
+
+
+def test_no_memory_is_a_503_and_not_the_end(serving, read):
+    with serving() as served:
+        got = served.talk(b"GET /memory HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        assert got.startswith(b"HTTP/1.1 503 ") and b"there is not enough memory for this request" in got
+        with served.connect() as client:
+            client.sendall(get("/x"))
+            assert client.recv(1 << 16).startswith(b"HTTP/1.1 200 ")
+
+
+def test_no_memory_for_a_thread_is_a_503(serving, monkeypatch):
+    def refused(self):
+        raise RuntimeError("can't start new thread")
+
+    with serving() as served, served.connect() as client:
+        with monkeypatch.context() as patched:
+            patched.setattr(threading.Thread, "start", refused)
+            client.sendall(get("/x"))
+            assert client.recv(1 << 16).startswith(b"HTTP/1.1 503 ")
+        client.sendall(get("/x"))
+        assert client.recv(1 << 16).startswith(b"HTTP/1.1 200 "), "the connection goes on"

@@ -60,6 +60,7 @@ def test_what_is_told_is_json_that_names_every_unit():
     told = json.loads(json.dumps(measure(watch([os.getpid()]), 0.0).as_json()))
     assert list(told) == [
         "time", "interval_ms", "cores", "cpu_percent", "memory", "swap", "processes", "package_watts", "gpus",
+        "gpu_limiter",
     ]  # fmt: skip
     assert told["processes"][0]["pid"] == os.getpid() and told["processes"][0]["name"]
     memory = told["memory"]

@@ -161,6 +161,8 @@ def _generate(prepared: PreparedGeneration, reply: Reply) -> RequestOutcome:
         assert last is not None  # complete() yields at least one Step or raises
         stats = last.progress
         seed = generation.sampler.seed
+        if stats.cached_tokens and resident.engine.restored:
+            tally.restored_slot(resident.engine.restored[-1])
 
         def receipt(messages: ChatMessages) -> Json:
             tally.message(messages.sha256(), messages.finish_reason)

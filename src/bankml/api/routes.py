@@ -160,18 +160,21 @@ def build_application(
     reasoning: bool = False,
     content_special: ContentSpecial = "parse",
     any_model: bool = False,
+    slots_trust: bool = False,
+    engine_address: str | None = None,
 ) -> "NativeApplication":
     """The application that answers with the verified file, loaded with a context of `n_ctx` tokens.
 
-    `slot_dir` is the folder of slot files; None: there are none. `registry` is the folder whose models may be asked for
-    by name; None: the verified file alone. `keep_alive` is how long a model stays that was asked for through Ollama's
+    `slot_dir` is the folder of slot files, None if there is none; `slots_trust` accepts files of other servers.
+    `registry` is the folder whose models may be asked for by name; None: the verified file alone; `any_model`: every
+    other name means the verified file too. `keep_alive` is how long a model stays that was asked for through Ollama's
     API, in seconds (ollama.durations.FOREVER: for good). `reasoning`: models that can reason do, unless a request says
-    otherwise. Raises Refused for a model that is not played, UsageError for
-    a folder that is none.
+    otherwise. `engine_address` (HOST:PORT) is what `GET /bankml` names as `upstream`. Raises Refused for an unsupported
+    model, UsageError for a folder that is none.
     """
     from bankml.library.load import open_library
 
-    slot_folder = None if slot_dir is None else SlotFolder(slot_dir)
+    slot_folder = None if slot_dir is None else SlotFolder(slot_dir, slots_trust)
     known = Registry(registry, PinnedFile.of(verified), any_model=any_model)
     library = open_library(
         verified,
@@ -182,6 +185,7 @@ def build_application(
         reasoning=reasoning,
         content_special=content_special,
     )
+    library.engine_address = engine_address
     library.start_reaper()
     return NativeApplication(library, slot_folder, Ollama(known, keep_alive))
 

@@ -28,6 +28,7 @@ def bankml(library: Library) -> Json:
         "guard": last.provenance.guard,
         "verified_at": utc_time(last.verified_at),
         "unchanged": None if resident is None else resident.verified.unchanged,
+        "upstream": library.engine_address,
         "n_ctx": last.n_ctx,
         "resident": None
         if resident is None

@@ -254,8 +254,13 @@ def _serve_commands(command: Command) -> None:
     serve.add_argument("--spawn", metavar="LLAMA_SERVER", help="start this llama-server and answer with it")
     serve.add_argument("--spec-ngram", action="store_true", help="with --spawn: draft from the text's own n-grams")
     serve.add_argument("--slot-dir", metavar="DIR", help="the folder of slot files")
+    serve.add_argument(
+        "--slots-trust", action="store_true", help="with --native: restore slot files of other servers too"
+    )
     _models(serve, "with --native: ")
     serve.add_argument("--engine-log", metavar="FILE", help="with --spawn: append llama-server's output to FILE")
+    serve.add_argument("--api-key", metavar="KEY", help="require this key of every request but /health (see ps)")
+    serve.add_argument("--api-key-file", metavar="FILE", help="require one of the keys in FILE, one a line")
     serve.add_argument(
         "--upstream-timeout",
         type=int,
@@ -278,7 +283,7 @@ def _serve_commands(command: Command) -> None:
 
     demo = command("demo", "serve", "download a small model, verify it and serve it", "demo")
     demo.add_argument("--dir", metavar="DIR", help="the model's folder (default: $XDG_DATA_HOME/bankml/demo)")
-    demo.set_defaults(slot_dir=None)
+    demo.set_defaults(slot_dir=None, slots_trust=False)
     demo.add_argument("--no-serve", action="store_true", help="only prepare the model file")
     _models(demo)
     _addresses(demo)
@@ -306,17 +311,16 @@ def _models(parser: Parser, when: str = "") -> None:
         help=f"{when}texts of control tokens in a message's content: tokenized as control tokens (parse, as in"
         " llama-server), refused, or tokenized as plain text (escape)",
     )
+    parser.add_argument(
+        "--reasoning",
+        choices=("off", "on", "auto"),
+        help=f"{when}whether models that can reason do, unless a request says otherwise (off)",
+    )
 
 
 def _addresses(parser: Parser) -> None:
     parser.add_argument("--listen", metavar="HOST:PORT", default=LISTEN, help=f"the address to listen at ({LISTEN})")
     parser.add_argument("--ctx", metavar="N", type=_whole_number, help=f"context in tokens ({DEFAULT_CONTEXT})")
-    parser.add_argument(
-        "--reasoning",
-        choices=("off", "on", "auto"),
-        default="off",
-        help="whether models that can reason do, unless a request says otherwise (off)",
-    )
     parser.add_argument(
         "--threads", metavar="N", type=_whole_number, help="threads of the forward pass (one per core; --spawn: 3)"
     )

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
+from bankml.cli.api_key import api_keys
 from bankml.cli.output import note
 from bankml.errors import UsageError
 
@@ -28,10 +29,12 @@ USED_BY = {
     "ctx": ("--native", "--spawn"),
     "threads": ("--native", "--spawn"),
     "slot_dir": ("--native", "--spawn"),
+    "slots_trust": ("--native",),
     "registry": ("--native",),
     "keep_alive": ("--native",),
     "any_model": ("--native",),
     "content_special": ("--native",),
+    "reasoning": ("--native",),
     "spec_ngram": ("--spawn",),
     "engine_log": ("--spawn",),
     "engine_mmap": ("--spawn",),
@@ -88,7 +91,14 @@ def run_in_front(
 
         watched = [Watched("gateway", os.getpid()), *([] if child is None else [Watched("engine", child.pid)])]
         measured = MetricsMiddleware(Proxy(verifier), watched)
-        return serve(measured, listen=listen, ready=ready, refused=measured.refused, at_once=measured.at_once)
+        return serve(
+            measured,
+            listen=listen,
+            ready=ready,
+            refused=measured.refused,
+            at_once=measured.at_once,
+            api_keys=api_keys(arguments),
+        )
 
 
 def _note_change(message: str) -> None:

@@ -5,6 +5,7 @@ import shlex
 from argparse import Namespace
 from typing import TYPE_CHECKING, NoReturn
 
+from bankml.cli.api_key import api_keys
 from bankml.cli.output import about, file_bar, note, say
 from bankml.cli.parser import UPSTREAM
 from bankml.cli.proxy import check_options
@@ -25,6 +26,7 @@ Address = tuple[str, int]
 
 def serve(arguments: Namespace) -> int:
     check_options(arguments)
+    api_keys(arguments)  # a file that cannot be read is an error before long work
     listen, engine = _checked(arguments)
     fork = fork_of(arguments.file, arguments.fork)
     _require_free(listen, *([engine] if arguments.native else []))
@@ -69,9 +71,11 @@ def _serve(arguments: Namespace, file: str, fork: str, listen: Address, engine: 
             slot_dir=arguments.slot_dir,
             registry=registry,
             keep_alive=keep_alive,
-            reasoning=arguments.reasoning != "off",
+            reasoning=(arguments.reasoning or "off") != "off",
             content_special=arguments.content_special or "parse",
             any_model=arguments.any_model,
+            slots_trust=arguments.slots_trust,
+            engine_address=shown_address(engine),
         )
 
     if registry is not None:
@@ -84,6 +88,7 @@ def _serve(arguments: Namespace, file: str, fork: str, listen: Address, engine: 
         ready=lambda _: _announce(verified, listen, engine),
         refused=measured.refused,
         at_once=measured.at_once,
+        api_keys=api_keys(arguments),
     )
     return code
 

@@ -34,6 +34,8 @@ class Engine:
     vocabulary: TokenPieces
     slot: Slot = field(default_factory=Slot)
     prompt_cache: PromptCache | None = None
+    restored: list[str] = field(default_factory=list)
+    """The sha256 of every slot file that was restored: its keys and values may be in the slot or the prompt cache."""
 
     def close(self) -> None:
         """Frees the weights and every KV cell, the slot's and the prompt cache's."""

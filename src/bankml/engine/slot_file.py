@@ -1,12 +1,14 @@
-"""A slot file: the slot's tokens with their keys and values, and a sha256 of all of it.
+"""The format of slot files: tokens with their keys and values, a sha256 of them, and the server's HMAC of that.
 
     8 bytes  magic, the format's version in its last        4  KV heads
     32       sha256 of the model's file                     4  bytes of one row of a head
     4        context in tokens                              8  type of the cache, `f16` or `q8_0`, zero-padded
     4        layers                                         4  tokens
-    4 a token; K [layer][head][token][row], then V the same; 32 bytes: the sha256 of all before it
+    4 a token; K [layer][head][token][row], then V the same
+    32 bytes: the sha256 of all before it; 32 bytes: the HMAC-SHA256 of that sha256 under the slot folder's secret
 
-Integers are 32 bits, little-endian. The context is informative: keys and values do not depend on it.
+Integers are 32 bits, little-endian. The context is informative: keys and values do not depend on it. Keys and values
+decide the answers, and a sha256 can be computed by anybody, so a file is accepted only with an HMAC of the own secret.
 """
 
 from __future__ import annotations
@@ -16,6 +18,8 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from hmac import compare_digest
+from hmac import digest as hmac_digest
 from io import BufferedReader
 from typing import BinaryIO
 
@@ -23,18 +27,19 @@ import numpy as np
 
 from bankml.engine.parts import ForwardPass
 
-MAGIC = b"bankMLs\x01"
+MAGIC = b"bankMLs\x02"
 HEAD = struct.Struct("<8s32sIIII8sI")
 HASH_BYTES = 32
+TAIL_BYTES = 2 * HASH_BYTES
 PIECE = 1 << 20  # bytes hashed at a time
 
 
 class NotRestored(Exception):
-    """Why a slot file was refused, as a message for the client."""
+    """The reason why a slot file was refused, as a client may read it."""
 
 
 class NotASlotFile(NotRestored):
-    """It does not begin like a slot file."""
+    """The file does not begin like a slot file."""
 
 
 @dataclass(frozen=True)
@@ -61,28 +66,37 @@ class Origin:
         )  # fmt: skip
 
     def file_bytes(self, n_tokens: int) -> int:
-        """The size of a complete file."""
+        """The size of a file with `n_tokens`."""
         a_token = 4 + 2 * self.layers * self.kv_heads * self.row_bytes
-        return HEAD.size + n_tokens * a_token + HASH_BYTES
+        return HEAD.size + n_tokens * a_token + TAIL_BYTES
 
 
-def write(out: BinaryIO, origin: Origin, tokens: Sequence[int], model: ForwardPass) -> int:
-    """Writes `tokens` and their cells, directly from the cache; returns the bytes written."""
+@dataclass(frozen=True)
+class Restored:
+    """The tokens of a slot file, and the sha256 of its content (hex) that it ends with."""
+
+    tokens: list[int]
+    sha256: str
+
+
+def write(out: BinaryIO, origin: Origin, tokens: Sequence[int], model: ForwardPass, secret: bytes) -> int:
+    """Writes `tokens` and their cells directly from the cache; returns the bytes written."""
     digest = sha256()
     parts = [memoryview(origin.head(len(tokens))), memoryview(np.array(tokens, "<i4").tobytes())]
     for part in (*parts, *model.view(len(tokens)).pieces()):
         for at in range(0, len(part), PIECE):
             digest.update(part[at : at + PIECE])
             out.write(part[at : at + PIECE])
-    out.write(digest.digest())
+    out.write(digest.digest() + _hmac(secret, digest.digest()))
     return origin.file_bytes(len(tokens))
 
 
-def read(source: BufferedReader, origin: Origin, model: ForwardPass) -> list[int]:
-    """Reads a file's cells into the cache and returns their tokens.
+def read(source: BufferedReader, origin: Origin, model: ForwardPass, secret: bytes | None) -> Restored:
+    """Reads a file's cells into the cache.
 
-    Raises NotRestored for another model or layout, a file that was damaged, truncated or extended, and one with more
-    tokens than the context; the content of the first cells is then undefined.
+    Raises NotRestored for a file of another model or another layout, one that is damaged, cut short or extended, one
+    with more tokens than the context, and one that was not written with `secret`, where that is not None. The content
+    of the first cells is then undefined.
     """
     head = source.read(HEAD.size)
     n_tokens = _checked(head, origin, os.fstat(source.fileno()).st_size)
@@ -94,16 +108,23 @@ def read(source: BufferedReader, origin: Origin, model: ForwardPass) -> list[int
             if source.readinto(piece) != len(piece):
                 raise NotRestored("the file was truncated while it was read")
             digest.update(piece)
-    if source.read(HASH_BYTES + 1) != digest.digest():
+    tail = source.read(TAIL_BYTES + 1)
+    if tail[:HASH_BYTES] != digest.digest() or len(tail) != TAIL_BYTES:
         raise NotRestored("the file is damaged: its sha256 is not that of its content")
+    if secret is not None and not compare_digest(tail[HASH_BYTES:], _hmac(secret, digest.digest())):
+        raise NotRestored("the file was changed, or written by another server: --slots-trust accepts such files")
     tokens: list[int] = np.frombuffer(packed, "<i4").tolist()
     if not all(0 <= token < len(model.logits) for token in tokens):
         raise NotRestored("the file has tokens that the model does not have")
-    return tokens
+    return Restored(tokens, digest.hexdigest())
+
+
+def _hmac(secret: bytes, digest: bytes) -> bytes:
+    return hmac_digest(secret, digest, "sha256")
 
 
 def _checked(head: bytes, origin: Origin, size: int) -> int:
-    """The number of tokens of a file with this head and size, if all of the head is valid."""
+    """Checks the head against `origin` and `size`; returns the number of tokens."""
     if len(head) < HEAD.size or not head.startswith(MAGIC[:-1]):
         raise NotASlotFile
     magic, sha, n_ctx, *layout, kind, n_tokens = HEAD.unpack(head)

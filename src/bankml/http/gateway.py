@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from bankml.errors import Busy
+from bankml.http.api_keys import ApiKeys
 from bankml.http.exchange import Application, AtOnce
 from bankml.http.limits import Limits
 from bankml.http.log import RequestLog
@@ -34,6 +35,7 @@ class Gateway:
         workers: Workers,
         refused: Callable[[int], object] = lambda status: None,
         at_once: AtOnce = lambda request: None,
+        api_keys: ApiKeys | None = None,
     ) -> None:
         """`refused` is called, on the event loop, with the status of every request that breaks an HTTP rule; `at_once`
         is called there before the application is."""
@@ -43,6 +45,7 @@ class Gateway:
         self.workers = workers
         self.refused = refused
         self.at_once = at_once
+        self.api_keys = api_keys
         self.stopping = False
         self.admitted: set[Client] = set()
         self.excess: set[Client] = set()

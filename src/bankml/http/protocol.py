@@ -14,6 +14,7 @@ from typing import cast
 
 import h11
 
+from bankml.errors import OutOfMemory
 from bankml.http.exchange import BufferedResponse, Request, RequestOutcome
 from bankml.http.gateway import Gateway
 from bankml.http.hangup import still_reads
@@ -21,6 +22,7 @@ from bankml.http.log import AccessLogEntry
 from bankml.http.pings import PING, Pings
 from bankml.http.relay import Relay
 from bankml.http.reply import WireReply
+from bankml.http.rules import error_body
 from bankml.http.wire import (
     Action,
     Address,
@@ -64,7 +66,9 @@ class ClientProtocol(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
         self._names = tuple(transport.get_extra_info(name) for name in ("sockname", "peername"))
         busy = self._gateway.admit(self)
-        self._connection = Connection(self._address, self._gateway.limits, time.monotonic(), busy)
+        self._connection = Connection(
+            self._address, self._gateway.limits, time.monotonic(), busy, self._gateway.api_keys
+        )
         if len(self._gateway.excess) > self._gateway.limits.excess:
             self._abort()
             return
@@ -184,7 +188,13 @@ class ClientProtocol(asyncio.Protocol):
             return
         reply = WireReply(self._wake, gateway.is_stopping, gateway.limits.backlog)
         self._reply, self._answer_ended = reply, False
-        gateway.workers.run(partial(answer, gateway.application, action.request, reply, gateway.log))
+        try:
+            gateway.workers.run(partial(answer, gateway.application, action.request, reply, gateway.log))
+        except OutOfMemory as error:
+            self._reply = None
+            body = error_body(error, action.request.path, self._address)
+            outcome = RequestOutcome(error.status, note="out of memory")
+            self._answer_at_once(action.request, BufferedResponse(error.status, body), outcome)
 
     def _known(self, request: Request) -> tuple[BufferedResponse, RequestOutcome] | None:
         """The response that needs no worker; None too while the client does not read."""

@@ -13,10 +13,13 @@
     expectation          Expect is not 100-continue                                          400
     size                 Content-Length over 16 MiB                                          413
     coding               Content-Encoding on a request                                       415
-    media_type           POST without Content-Type: application/json                         415
+    media_type           POST with another Content-Type than application/json                415
+                         POST without one, or with application/octet-stream, of a browser    415
 
 The order is the order of evaluation, so that a page whose host name was rebound to 127.0.0.1 gets the 403 and
-nothing else.
+nothing else. A page of any origin may send a POST without a preflight only as a form, as text or without a type; a
+browser sends Origin with every POST, and Sec-Fetch-Site to a loopback address. So an untyped body is accepted where
+both are absent, for clients that send JSON without saying so.
 """
 
 import json
@@ -138,9 +141,15 @@ def media_type(head: MessageHead, limits: Limits) -> None:
     if head.request_line[0] != b"POST":
         return
     values = head.values(b"content-type")
-    if len(values) != 1 or values[0].partition(b";")[0].strip().lower() != b"application/json":
+    kind = values[0].partition(b";")[0].strip().lower() if len(values) == 1 else b""
+    untyped = not values or kind == b"application/octet-stream"
+    if kind != b"application/json" and not (untyped and not _from_browser(head)):
         came = ", ".join(shown(value) for value in values) or "none"
         raise WrongMediaType(f"a POST must have Content-Type: application/json, not {came}")
+
+
+def _from_browser(head: MessageHead) -> bool:
+    return any(name == b"origin" or name.startswith(b"sec-fetch-") for name, _ in head.fields)
 
 
 Rule = Callable[[MessageHead, Limits], None]

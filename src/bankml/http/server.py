@@ -12,13 +12,15 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TextIO
+from typing import TextIO
 
 from bankml.errors import UsageError
+from bankml.http.api_keys import ApiKeys
 from bankml.http.exchange import Application, AtOnce
 from bankml.http.gateway import Gateway
 from bankml.http.limits import Limits
 from bankml.http.log import RequestLog
+from bankml.http.loop_errors import LoopErrors
 from bankml.http.protocol import ClientProtocol
 from bankml.http.wire import Address
 from bankml.http.workers import Workers
@@ -49,12 +51,14 @@ def serve(
     log: TextIO | None = None,
     refused: Callable[[int], object] = lambda status: None,
     at_once: AtOnce = lambda request: None,
+    api_keys: ApiKeys | None = None,
 ) -> int:
     """Serves requests at `listen` and, as the engine address, at `engine`, until SIGTERM, SIGINT, SIGHUP or `stop`.
 
     Each is (host, port); the host is 127.0.0.1, localhost or ::1, port 0 takes any free one. `ready` is called once
     both accept. Log lines go to `log`, by default stderr; `refused` is called with the status of each request that
     breaks an HTTP rule and so does not reach the application, and `at_once`, on the event loop, before the application.
+    With `api_keys` every request but those to /health needs one of them.
     Signals are handled only when this is called from the main thread. Returns 0 within five seconds of the first
     signal, at once after a second; if a response could not be stopped in time, the process's exit does not wait for its
     thread either (see `_leave_if_busy`).
@@ -63,14 +67,14 @@ def serve(
     """
     limits = limits or Limits()
     workers = Workers()
-    gateway = Gateway(application, limits, RequestLog(log or sys.stderr), workers, refused, at_once)
+    gateway = Gateway(application, limits, RequestLog(log or sys.stderr), workers, refused, at_once, api_keys)
     with contextlib.ExitStack() as stack:
         sockets: dict[Address, socket.socket] = {"gateway": stack.enter_context(_listen(*listen))}
         if engine is not None:
             sockets["engine"] = stack.enter_context(_listen(*engine))
         loop = _new_loop()
         stack.callback(loop.close)
-        loop.set_exception_handler(partial(_log_defect, gateway.log))
+        loop.set_exception_handler(LoopErrors(gateway.log))
         loop.run_until_complete(_run(gateway, sockets, ready))
     if abandoned := workers.settle(_SETTLING):
         gateway.log.say(f"stopped; {abandoned} unfinished responses were abandoned")
@@ -87,10 +91,14 @@ async def _run(
     if threading.current_thread() is threading.main_thread():
         for number in STOP_SIGNALS:
             loop.add_signal_handler(number, stop.request)
+    # With a backlog of 1 asyncio accepts one connection at a time, and pauses for a second when it has no descriptor
+    # for it; with more it would try, and report, as often for each. The kernel's queue is set to its size again.
     servers = [
-        await loop.create_server(partial(ClientProtocol, gateway, address), sock=sock, backlog=_ACCEPT_QUEUE)
+        await loop.create_server(partial(ClientProtocol, gateway, address), sock=sock, backlog=1)
         for address, sock in sockets.items()
     ]
+    for sock in sockets.values():
+        sock.listen(_ACCEPT_QUEUE)
     if ready is not None:
         names = {address: sock.getsockname()[:2] for address, sock in sockets.items()}
         ready(Listening(names["gateway"], names.get("engine"), partial(_request_from_outside, loop, stop)))
@@ -165,12 +173,6 @@ def _new_loop() -> asyncio.AbstractEventLoop:
     except ImportError:
         return asyncio.new_event_loop()
     return loop
-
-
-def _log_defect(log: RequestLog, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    error = context.get("exception")
-    what = type(error).__name__ if error is not None else str(context.get("message"))
-    log.say(f"the event loop reports: {what}")
 
 
 def _leave_if_busy(workers: Workers) -> None:

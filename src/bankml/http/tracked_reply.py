@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from bankml.errors import BankmlError, Busy, Cancelled, MethodNotAllowed
+from bankml.errors import BankmlError, Busy, Cancelled, MethodNotAllowed, OutOfMemory
 from bankml.http.error_bodies import shape_of
 from bankml.http.exchange import JSON, NDJSON, Headers, Reply, Request, RequestOutcome
 from bankml.http.json_out import json_bytes, ndjson_line, sse_event
@@ -73,6 +73,8 @@ def respond(
         return known or RequestOutcome(CLIENT_LEFT, note=CANCELLED)
     except BankmlError as error:
         return send_error(error, request, reply)
+    except MemoryError:
+        return send_error(OutOfMemory(), request, reply)
     except Exception as error:
         # A defect. The message may quote a user's text, so only the type and the place are logged.
         log.error("%s\n%s", type(error).__name__, "".join(traceback.format_tb(error.__traceback__)))

@@ -31,8 +31,9 @@ from typing import Literal
 
 import h11
 
-from bankml.errors import Busy, MethodNotAllowed, RequestError, RequestTimeout
+from bankml.errors import Busy, MethodNotAllowed, RequestError, RequestTimeout, Unauthorized
 from bankml.http import rules
+from bankml.http.api_keys import ApiKeys
 from bankml.http.cycle import CachedCycle, Cycle, ParsedCycle
 from bankml.http.exchange import JSON, Headers, Request
 from bankml.http.head import HeadReader, MessageHead
@@ -114,7 +115,9 @@ class Connection:
     None for never. `idle_since` is when the connection last became IDLE.
     """
 
-    def __init__(self, address: Address, limits: Limits, now: float, busy: Busy | None = None) -> None:
+    def __init__(
+        self, address: Address, limits: Limits, now: float, busy: Busy | None = None, api_keys: ApiKeys | None = None
+    ) -> None:
         self.address: Address = address
         self.state = ConnectionState.IDLE
         self.deadline: float | None = now + (limits.drain if busy else limits.head)
@@ -122,6 +125,7 @@ class Connection:
         self.idle_since = now
         self._limits = limits
         self._busy = busy
+        self._api_keys = api_keys
         self._stopping = False
         self._first = True
         self._kept = bytearray()
@@ -289,6 +293,8 @@ class Connection:
         rules.check(rules.BEFORE_PARSING, self._head, self._limits)
         parsed = ParsedCycle(self._head)
         rules.check(rules.AFTER_PARSING, self._head, self._limits)
+        if self._api_keys is not None:
+            self._api_keys.check(self._head)
         self._parsed, self._body_due = parsed, now + self._limits.body_time
         actions = self._read_body(parsed, rest, now)
         if alone and not rest and actions and isinstance(answer := actions[0], DispatchRequest):
@@ -326,7 +332,9 @@ class Connection:
         method, target, _ = self._head.request_line
         path = rules.split_target(self._head)[0] if target else ""
         body = rules.error_body(error, path, self.address)
-        extra = (("Allow", rules.allowed_methods()),) if isinstance(error, MethodNotAllowed) else ()
+        extra: Headers = (("Allow", rules.allowed_methods()),) if isinstance(error, MethodNotAllowed) else ()
+        if isinstance(error, Unauthorized):
+            extra = (("WWW-Authenticate", "Bearer"),)
         data = h11.Connection(h11.SERVER).send(response(error.status, JSON, extra, len(body), closing=True))
         if method != b"HEAD":
             data += body

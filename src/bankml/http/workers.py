@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from queue import SimpleQueue
 
-from bankml.errors import BankmlError
+from bankml.errors import BankmlError, OutOfMemory
 from bankml.http.exchange import Application, Request, RequestOutcome
 from bankml.http.log import AccessLogEntry, RequestLog
 from bankml.http.reply import ReplyState, WireReply
@@ -23,13 +23,19 @@ class Workers:
         self._started = 0
 
     def run(self, job: Job) -> None:
+        """Runs `job` in an idle thread or a new one. Raises OutOfMemory where the system starts no further thread."""
         try:
             mailbox = self._idle.pop()
         except IndexError:
             mailbox = SimpleQueue()
+            thread = threading.Thread(
+                target=self._serve, args=(mailbox,), name=f"answer-{self._started + 1}", daemon=True
+            )
+            try:
+                thread.start()
+            except RuntimeError:
+                raise OutOfMemory from None
             self._started += 1
-            name = f"answer-{self._started}"
-            threading.Thread(target=self._serve, args=(mailbox,), name=name, daemon=True).start()
         mailbox.put(job)
 
     @property
@@ -59,6 +65,8 @@ def answer(application: Application, request: Request, reply: WireReply, log: Re
             line = replace(line, note=f"disconnected: the client left {reply.unsent} bytes unread")
         elif reply.progress is not ReplyState.COMPLETE and not reply.gone:
             line = _failed(request, reply, "no complete response was given")
+    except MemoryError:
+        line = _failed(request, reply, "out of memory", OutOfMemory())
     except BaseException as error:  # a defect: only its type is logged, since its message may quote a user's text
         line = _failed(request, reply, type(error).__name__)
     finally:
@@ -69,10 +77,10 @@ def answer(application: Application, request: Request, reply: WireReply, log: Re
     log.write(AccessLogEntry(request.address, request.method, request.path, size, seconds, line, first))
 
 
-def _failed(request: Request, reply: WireReply, what: str) -> RequestOutcome:
-    """A 500 if nothing has been sent. A streamed response stays unfinished, so the connection is aborted."""
+def _failed(request: Request, reply: WireReply, what: str, error: BankmlError | None = None) -> RequestOutcome:
+    """Sends `error`, by default a 500, if nothing has been sent; else the connection is aborted."""
     if reply.progress is not ReplyState.NOTHING:
         return RequestOutcome(500, note=f"aborted: {what}")
-    error = BankmlError("internal error; the server's log says more")
+    error = error or BankmlError("internal error; the server's log says more")
     reply.whole(error.status, error_body(error, request.path, request.address))
     return RequestOutcome(error.status, note=f"failed: {what}")

@@ -109,6 +109,7 @@ class Library:
         self.resident: Resident | None = resident
         self.last = resident.opened
         self.refused: Refusal | None = None
+        self.engine_address: str | None = None  # HOST:PORT of llama-server's endpoints, for GET /bankml
 
     @property
     def n_ctx(self) -> int:

@@ -73,6 +73,7 @@ class ResourceUsage:
             "processes": [dict(vars(process)) for process in self.processes],
             "package_watts": self.package_watts,
             "gpus": [dict(vars(gpu)) for gpu in self.gpus],
+            "gpu_limiter": None,  # the state of a limiter of the GPU's load; bankML has none
         }
 
 

@@ -80,6 +80,11 @@ class Tally:
         self._logprobs = LogprobsHash()
         self._message: str | None = None
         self._finish_reason: str | None = None
+        self._slot_file: str | None = None
+
+    def restored_slot(self, sha256: str) -> None:
+        """Keys and values of the prompt may come from a slot file with this sha256 rather than from the weights."""
+        self._slot_file = sha256
 
     def message(self, sha256: str | None, finish_reason: str | None) -> None:
         """The complete message: the hash of its canonical form (messages.ChatMessages), None where it is plain text,
@@ -134,6 +139,7 @@ class Tally:
             "request_sha256": self._request_sha256,
             **({} if self._message is None else {"message_sha256": self._message}),
             **({} if logprobs is None else {"logprobs_sha256": logprobs}),
+            **({} if self._slot_file is None else {"slot_file_sha256": self._slot_file}),
             **({} if self._finish_reason is None else {"finish_reason": self._finish_reason}),
             "signed": False,
             **({} if self._provenance.layer is None else {"layer": asdict(self._provenance.layer)}),
