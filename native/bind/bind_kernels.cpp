@@ -312,6 +312,15 @@ void bind_formats(nb::module_ &m) {
         }
         return found;
     });
+    m.def(
+        "dequantize",
+        [](int type, const Bytes &data, const Vector &y) {
+            const WeightFormat &format = weight_format(type);
+            const std::size_t n = y.shape(0);
+            require(n % format.block_weights == 0 && data.shape(0) == format.row_bytes(n), "the bytes do not fit");
+            format.widen(data.data(), n, y.data());
+        },
+        nb::arg("type"), nb::arg("data").noconvert(), y_, NoGil());
     nb::class_<CacheFormat>(m, "CacheFormat")
         .def_ro("name", &CacheFormat::name)
         .def_ro("block_values", &CacheFormat::block_values)

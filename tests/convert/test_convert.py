@@ -152,7 +152,7 @@ def test_what_is_refused_before_anything_is_written(tmp_path):
     with pytest.raises(Refused, match=r"^in.gguf: tensor 'w' has rows of 96, not whole Q2_0 blocks of 64$"):
         convert_gguf(path, out, "q2_0")
     write_one(path, np.zeros(96, np.int32), type_=BLOCK_TYPES[26])
-    with pytest.raises(Refused, match=r"^in.gguf: tensor 'w' is I32; convert reads F32, F16, BF16, Q4_0"):
+    with pytest.raises(Refused, match=r"^in.gguf: tensor 'w' is I32; convert reads F32, F16, Q4_0, Q4_1"):
         convert_gguf(path, out, "f16")
     write_one(path, np.zeros(96, np.float32))
     with pytest.raises(UsageError, match="is the input itself"):

@@ -12,7 +12,7 @@ from typing import BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from bankml.convert.dequantize import READERS, dequantize
+from bankml.convert.dequantize import READABLE, dequantize
 from bankml.convert.quantize import quantize
 from bankml.errors import FileProblem, Refused, UsageError
 from bankml.files import problem
@@ -86,8 +86,8 @@ def _check_target(source: str | os.PathLike[str], target: str | os.PathLike[str]
 
 def _spec(name: str, tensor: TensorInfo, type_: BlockType) -> TensorSpec:
     """What a tensor becomes: a vector F32, anything with two dimensions or more `type_`."""
-    if tensor.type not in READERS:
-        known = ", ".join(row.name for row in READERS)
+    if tensor.type not in READABLE:
+        known = ", ".join(row.name for row in READABLE)
         raise Refused(f"{name}: tensor {shown(tensor.name)} is {tensor.type.name}; convert reads {known}")
     if len(tensor.shape) == 1:
         return TensorSpec(tensor.name, tensor.shape, F32)
