@@ -26,6 +26,7 @@ inline __m128i unpack_scales(const std::uint8_t *packed) {
 inline void spread_scales(__m128i bytes, __m256i scale[8]) {
     const __m128i wide = _mm_cvtepu8_epi16(bytes);
     const __m256i both = _mm256_broadcastsi128_si256(wide);
+#pragma GCC unroll 8
     for (int i = 0; i < 8; ++i) {
         scale[i] = _mm256_shuffle_epi8(both, _mm256_set1_epi16(std::int16_t((2 * i + 1) << 8 | 2 * i)));
     }
@@ -45,6 +46,7 @@ inline std::int32_t sum_four(__m128i v) {
 
 // Sixteen scales, two each 32 values, from signed bytes.
 inline void spread_group_scales(__m128i bytes, __m256i scale[8]) {
+#pragma GCC unroll 8
     for (int part = 0; part < 8; ++part) {
         const __m128i which = _mm_insert_epi64(_mm_set1_epi8(char(2 * part)), 0x0101010101010101ll * (2 * part + 1), 1);
         scale[part] = _mm256_cvtepi8_epi16(_mm_shuffle_epi8(bytes, which));
@@ -54,6 +56,7 @@ inline void spread_group_scales(__m128i bytes, __m256i scale[8]) {
 // 64 bytes of two-bit codes.
 inline void unpack_two_bits(const std::uint8_t *codes, __m256i value[8]) {
     const __m256i two = _mm256_set1_epi8(3);
+#pragma GCC unroll 8
     for (int half = 0; half < 2; ++half) {
         const __m256i all = load_bytes(codes + half * 32);
         value[half * 4] = _mm256_and_si256(all, two);
@@ -75,6 +78,7 @@ inline __m256i part_sums(const UnpackedBlock &block, const std::int8_t *q, int p
 template <bool with_sign = false>
 inline __m256i lane_sums(const UnpackedBlock &block, const std::int8_t *q) {
     __m256i sum = part_sums<with_sign>(block, q, 0);
+#pragma GCC unroll 8
     for (int part = 1; part < 8; ++part) {
         sum = _mm256_add_epi32(sum, part_sums<with_sign>(block, q, part));
     }

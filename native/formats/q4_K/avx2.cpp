@@ -14,6 +14,7 @@ struct Block {
     explicit Block(const std::uint8_t *block)
         : scales(unpack_scales(block + 4)), d(half_at(block)), dmin(half_at(block + 2)) {
         spread_scales(scales, unpacked.scale);
+#pragma GCC unroll 8
         for (int pair = 0; pair < 4; ++pair) {
             const __m256i nibbles = load_bytes(block + 16 + pair * 32), four = _mm256_set1_epi8(15);
             unpacked.value[2 * pair] = _mm256_and_si256(nibbles, four);
