@@ -14,12 +14,12 @@ struct UnpackedBlock {
 
 // The 6-bit scales and minima of Q4_K and Q5_K: eight bytes of scales, eight of minima.
 inline __m128i unpack_scales(const std::uint8_t *packed) {
-    std::uint32_t word[3];
-    std::memcpy(word, packed, 12);
-    const std::uint32_t six = 0x3f3f3f3f, four = 0x0f0f0f0f, two = 0x03030303;
-    const std::uint32_t low = word[0] & six, high = (word[2] & four) | (word[0] >> 6 & two) << 4;
-    const std::uint32_t low_minima = word[1] & six, high_minima = (word[2] >> 4 & four) | (word[1] >> 6 & two) << 4;
-    return _mm_setr_epi32(int(low), int(high), int(low_minima), int(high_minima));
+    const __m128i words = _mm_loadu_si128(reinterpret_cast<const __m128i *>(packed));  // the fourth is not theirs
+    const __m128i low = _mm_srlv_epi32(_mm_shuffle_epi32(words, 0x98), _mm_setr_epi32(0, 0, 0, 4));  // words 0, 2, 1, 2
+    const __m128i high = _mm_srli_epi32(_mm_shuffle_epi32(words, 0x50), 2);                          // words 0, 0, 1, 1
+    const __m128i six_or_four = _mm_setr_epi32(0x3f3f3f3f, 0x0f0f0f0f, 0x3f3f3f3f, 0x0f0f0f0f);
+    const __m128i two = _mm_setr_epi32(0, 0x30303030, 0, 0x30303030);
+    return _mm_or_si128(_mm_and_si128(low, six_or_four), _mm_and_si128(high, two));
 }
 
 // Eight scales, one each 32 values, as 16-bit numbers.
@@ -37,6 +37,11 @@ inline __m128i minima_sums(__m128i scales_and_minima, const std::int16_t *sums) 
     const __m256i sixteens = _mm256_loadu_si256(reinterpret_cast<const __m256i *>(sums));
     const __m128i thirty_twos = _mm_hadd_epi16(_mm256_castsi256_si128(sixteens), _mm256_extracti128_si256(sixteens, 1));
     return _mm_madd_epi16(_mm_cvtepu8_epi16(_mm_srli_si128(scales_and_minima, 8)), thirty_twos);
+}
+
+// The sums of four rows' four integers each.
+inline __m128i sum_four_rows(const __m128i row[4]) {
+    return _mm_hadd_epi32(_mm_hadd_epi32(row[0], row[1]), _mm_hadd_epi32(row[2], row[3]));
 }
 
 inline std::int32_t sum_four(__m128i v) {
