@@ -1,5 +1,7 @@
 """Which models are supported and which are refused, from the header alone, with the key or the tensor named."""
 
+import subprocess
+import sys
 from array import array
 from types import SimpleNamespace
 
@@ -160,3 +162,9 @@ def test_of_a_value_a_little_is_told(key, value):
     with pytest.raises(Refused) as refusal:
         read_config(header(keys={key: value}))
     assert f"{key} is " in str(refusal.value) and len(str(refusal.value)) < 500
+
+
+def test_a_header_is_judged_without_numpy():
+    """libbankml judges it before it loads numpy, whose OpenBLAS ends the process where memory is short."""
+    code = "import sys, bankml.model.config as c; c._native.weight_formats(); print('numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout == "False\n"
