@@ -4,7 +4,8 @@ For tests marked `oracle`.
 """
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from ctypes import POINTER, c_bool, c_double, c_float, c_int, c_int64, c_size_t, c_void_p
 from functools import cache
 
@@ -172,51 +173,69 @@ class Backend:
 
     def mul_mat(self, kind: int, weights: np.ndarray, x: np.ndarray) -> np.ndarray:
         """weights uint8 [rows, bytes of a row], x float32 [n, columns] -> [n, rows]."""
+        with self.prepared_mul_mat(kind, weights, x) as (compute, result):
+            compute()
+            return result()
+
+    @contextmanager
+    def prepared_mul_mat(
+        self, kind: int, weights: np.ndarray, x: np.ndarray
+    ) -> Iterator[tuple[Callable[[], None], Callable[[], np.ndarray]]]:
+        """mul_mat to be run many times: what computes it, and what reads its result."""
         rows, (n, columns) = len(weights), x.shape
         packed = kind in REPACKED and rows % 8 == 0
-        return self._run("mul_mat", kind, (columns, rows), weights, (F32, (columns, n), x), (n, rows), packed)
+        with self._prepared("mul_mat", (kind, (columns, rows), weights, packed), (F32, (columns, n), x)) as run:
+            yield run[0], lambda: run[1]((n, rows))
 
     def get_rows(self, kind: int, weights: np.ndarray, columns: int) -> np.ndarray:
         """Every row of the weights, dequantized: [rows, columns]."""
         rows = len(weights)
-        numbers = np.arange(rows, dtype=np.int32)
-        return self._run("get_rows", kind, (columns, rows), weights, (I32, (rows, 1), numbers), (rows, columns), False)
+        numbers = (I32, (rows, 1), np.arange(rows, dtype=np.int32))
+        with self._prepared("get_rows", (kind, (columns, rows), weights, False), numbers) as (compute, result):
+            compute()
+            return result((rows, columns))
 
-    def _run(
+    @contextmanager
+    def _prepared(
         self,
         operation: str,
-        kind: int,
-        shape: tuple[int, int],
-        weights: np.ndarray,
+        weights: tuple[int, tuple[int, int], np.ndarray, bool],
         other: tuple[int, tuple[int, int], np.ndarray],
-        out: tuple[int, int],
-        packed: bool,
-    ) -> np.ndarray:
+    ) -> Iterator[tuple[Callable[[], None], Callable[[tuple[int, int]], np.ndarray]]]:
+        """weights: type, extents, bytes, whether they are repacked; other: type, extents, values."""
         base = self._ggml.base
         contexts = [c_void_p(base.ggml_init(_InitParams(1 << 20, None, True))) for _ in range(2)]
-
-        def tensor(context: c_void_p, type_: int, extents: tuple[int, int]) -> c_void_p:
-            return c_void_p(base.ggml_new_tensor_2d(context, c_int(type_), *(c_int64(e) for e in extents)))
-
-        w, x = tensor(contexts[0], kind, shape), tensor(contexts[1], *other[:2])
-        y = c_void_p(getattr(base, f"ggml_{operation}")(contexts[1], w, x))
+        tensors = [
+            c_void_p(base.ggml_new_tensor_2d(context, c_int(one[0]), *(c_int64(e) for e in one[1])))
+            for context, one in zip(contexts, (weights, other), strict=True)
+        ]
+        y = c_void_p(getattr(base, f"ggml_{operation}")(contexts[1], *tensors))
         graph = c_void_p(base.ggml_new_graph(contexts[1]))
         base.ggml_build_forward_expand(graph, y)
-        kinds = (self._packing if packed else self._plain, self._plain)
+        kinds = (self._packing if weights[3] else self._plain, self._plain)
         buffers = [
             c_void_p(base.ggml_backend_alloc_ctx_tensors_from_buft(context, buffer))
             for context, buffer in zip(contexts, kinds, strict=True)
         ]
-        for to, array in ((w, np.ascontiguousarray(weights)), (x, np.ascontiguousarray(other[2]))):
-            base.ggml_backend_tensor_set(to, c_void_p(array.ctypes.data), c_size_t(0), c_size_t(array.nbytes))
-        assert base.ggml_backend_graph_compute(self._backend, graph) == 0
-        result = np.empty(out, np.float32)
-        base.ggml_backend_tensor_get(y, c_void_p(result.ctypes.data), c_size_t(0), c_size_t(result.nbytes))
-        for buffer in buffers:
-            base.ggml_backend_buffer_free(buffer)
-        for context in contexts:
-            base.ggml_free(context)
-        return result
+        for tensor, array in zip(tensors, (weights[2], other[2]), strict=True):
+            values = np.ascontiguousarray(array)
+            base.ggml_backend_tensor_set(tensor, c_void_p(values.ctypes.data), c_size_t(0), c_size_t(values.nbytes))
+
+        def compute() -> None:
+            assert base.ggml_backend_graph_compute(self._backend, graph) == 0
+
+        def result(shape: tuple[int, int]) -> np.ndarray:
+            values = np.empty(shape, np.float32)
+            base.ggml_backend_tensor_get(y, c_void_p(values.ctypes.data), c_size_t(0), c_size_t(values.nbytes))
+            return values
+
+        try:
+            yield compute, result
+        finally:
+            for buffer in buffers:
+                base.ggml_backend_buffer_free(buffer)
+            for context in contexts:
+                base.ggml_free(context)
 
 
 __all__ = ["F16", "F32", "NEOX", "NORMAL", "Backend", "Ggml", "c_double", "library"]

@@ -27,6 +27,7 @@ struct Q8Column {
     const std::int8_t *q;
     const float *d;
     const std::int32_t *sum;
+    bool finite = false;  // there is no -128 in q: what the quantizer gives for a value that is no finite number
 };
 inline constexpr std::size_t q8_0_values = 32;
 extern const ActivationFormat q8_0_activations;

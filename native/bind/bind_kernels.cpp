@@ -211,7 +211,7 @@ void attend_layer(Pool &pool, const AttentionShape &shape, const Rows &qkv, std:
     format.attend(pool, shape, qkv.data(), qkv.shape(1), qkv.shape(0), position, k.data(), v.data(), out.data());
 }
 
-void bind_operations(nb::module_ &m) {
+void bind_row_operations(nb::module_ &m) {
     m.def(
         "rms_norm",
         [](Pool &pool, const Rows &x, const ConstVector &weight, float eps, const Rows &y) {
@@ -252,6 +252,9 @@ void bind_operations(nb::module_ &m) {
             rope_rotate(pool, table.data(), table.shape(1), neox, x.shape(0), heads, head_size, x.data(), x.shape(1));
         },
         nb::arg("pool"), nb::arg("table").noconvert(), nb::arg("neox"), nb::arg("heads"), nb::arg("head_size"), x_);
+}
+
+void bind_attention(nb::module_ &m) {
     m.def("attend", &attend_layer<Cache>, nb::arg("pool"), nb::arg("shape"), nb::arg("qkv").noconvert(),
           nb::arg("position"), nb::arg("k").noconvert(), nb::arg("v").noconvert(), nb::arg("out").noconvert(), NoGil());
     // The same name: the cache's dtype, uint16 or uint8, says of which type it is.
@@ -268,6 +271,9 @@ void bind_operations(nb::module_ &m) {
             }
         },
         x_, NoGil());
+}
+
+void bind_conversions(nb::module_ &m) {
     m.def(
         "widen_f16",
         [](const ConstHalves &x, const Vector &y) {
@@ -312,6 +318,15 @@ void bind_formats(nb::module_ &m) {
         }
         return found;
     });
+    m.def(
+        "dequantize",
+        [](int type, const Bytes &data, const Vector &y) {
+            const WeightFormat &format = weight_format(type);
+            const std::size_t n = y.shape(0);
+            require(n % format.block_weights == 0 && data.shape(0) == format.row_bytes(n), "the bytes do not fit");
+            format.widen(data.data(), n, y.data());
+        },
+        nb::arg("type"), nb::arg("data").noconvert(), y_, NoGil());
     nb::class_<CacheFormat>(m, "CacheFormat")
         .def_ro("name", &CacheFormat::name)
         .def_ro("block_values", &CacheFormat::block_values)
@@ -370,5 +385,7 @@ void register_kernels(nb::module_ &m) {
         .def(nb::init<std::size_t, std::size_t, std::size_t, float, std::size_t, std::size_t>(), nb::arg("heads"),
              nb::arg("kv_heads"), nb::arg("head_size"), nb::arg("scale"), nb::arg("cells"), nb::arg("llama_threads"));
     bind_formats(m);
-    bind_operations(m);
+    bind_row_operations(m);
+    bind_attention(m);
+    bind_conversions(m);
 }

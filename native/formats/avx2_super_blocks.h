@@ -14,18 +14,19 @@ struct UnpackedBlock {
 
 // The 6-bit scales and minima of Q4_K and Q5_K: eight bytes of scales, eight of minima.
 inline __m128i unpack_scales(const std::uint8_t *packed) {
-    std::uint32_t word[3];
-    std::memcpy(word, packed, 12);
-    const std::uint32_t six = 0x3f3f3f3f, four = 0x0f0f0f0f, two = 0x03030303;
-    const std::uint32_t low = word[0] & six, high = (word[2] & four) | (word[0] >> 6 & two) << 4;
-    const std::uint32_t low_minima = word[1] & six, high_minima = (word[2] >> 4 & four) | (word[1] >> 6 & two) << 4;
-    return _mm_setr_epi32(int(low), int(high), int(low_minima), int(high_minima));
+    const __m128i words = _mm_loadu_si128(reinterpret_cast<const __m128i *>(packed));  // the fourth is not theirs
+    const __m128i low = _mm_srlv_epi32(_mm_shuffle_epi32(words, 0x98), _mm_setr_epi32(0, 0, 0, 4));  // words 0, 2, 1, 2
+    const __m128i high = _mm_srli_epi32(_mm_shuffle_epi32(words, 0x50), 2);                          // words 0, 0, 1, 1
+    const __m128i six_or_four = _mm_setr_epi32(0x3f3f3f3f, 0x0f0f0f0f, 0x3f3f3f3f, 0x0f0f0f0f);
+    const __m128i two = _mm_setr_epi32(0, 0x30303030, 0, 0x30303030);
+    return _mm_or_si128(_mm_and_si128(low, six_or_four), _mm_and_si128(high, two));
 }
 
 // Eight scales, one each 32 values, as 16-bit numbers.
 inline void spread_scales(__m128i bytes, __m256i scale[8]) {
     const __m128i wide = _mm_cvtepu8_epi16(bytes);
     const __m256i both = _mm256_broadcastsi128_si256(wide);
+#pragma GCC unroll 8
     for (int i = 0; i < 8; ++i) {
         scale[i] = _mm256_shuffle_epi8(both, _mm256_set1_epi16(std::int16_t((2 * i + 1) << 8 | 2 * i)));
     }
@@ -38,6 +39,11 @@ inline __m128i minima_sums(__m128i scales_and_minima, const std::int16_t *sums) 
     return _mm_madd_epi16(_mm_cvtepu8_epi16(_mm_srli_si128(scales_and_minima, 8)), thirty_twos);
 }
 
+// The sums of four rows' four integers each.
+inline __m128i sum_four_rows(const __m128i row[4]) {
+    return _mm_hadd_epi32(_mm_hadd_epi32(row[0], row[1]), _mm_hadd_epi32(row[2], row[3]));
+}
+
 inline std::int32_t sum_four(__m128i v) {
     const __m128i u = _mm_add_epi32(v, _mm_shuffle_epi32(v, 0x4e));
     return _mm_cvtsi128_si32(_mm_add_epi32(u, _mm_shuffle_epi32(u, 0xb1)));
@@ -45,6 +51,7 @@ inline std::int32_t sum_four(__m128i v) {
 
 // Sixteen scales, two each 32 values, from signed bytes.
 inline void spread_group_scales(__m128i bytes, __m256i scale[8]) {
+#pragma GCC unroll 8
     for (int part = 0; part < 8; ++part) {
         const __m128i which = _mm_insert_epi64(_mm_set1_epi8(char(2 * part)), 0x0101010101010101ll * (2 * part + 1), 1);
         scale[part] = _mm256_cvtepi8_epi16(_mm_shuffle_epi8(bytes, which));
@@ -54,6 +61,7 @@ inline void spread_group_scales(__m128i bytes, __m256i scale[8]) {
 // 64 bytes of two-bit codes.
 inline void unpack_two_bits(const std::uint8_t *codes, __m256i value[8]) {
     const __m256i two = _mm256_set1_epi8(3);
+#pragma GCC unroll 8
     for (int half = 0; half < 2; ++half) {
         const __m256i all = load_bytes(codes + half * 32);
         value[half * 4] = _mm256_and_si256(all, two);
@@ -75,6 +83,7 @@ inline __m256i part_sums(const UnpackedBlock &block, const std::int8_t *q, int p
 template <bool with_sign = false>
 inline __m256i lane_sums(const UnpackedBlock &block, const std::int8_t *q) {
     __m256i sum = part_sums<with_sign>(block, q, 0);
+#pragma GCC unroll 8
     for (int part = 1; part < 8; ++part) {
         sum = _mm256_add_epi32(sum, part_sums<with_sign>(block, q, part));
     }

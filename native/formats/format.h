@@ -97,6 +97,10 @@ inline std::uint16_t block_scale(const std::uint8_t *block) {
 using Q8Rows = void(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8Column *columns, std::size_t n,
                     float *y, std::size_t ldy);
 
+using Q8Block = void(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8Column *columns, std::size_t n,
+                     float *y, std::size_t ldy, float *scratch);
+using Q8KBlock = void(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8KColumn *columns, std::size_t n,
+                      float *y, std::size_t ldy, float *scratch);
 using Q8_1Rows = void(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8_1Column *columns, std::size_t n,
                       float *y, std::size_t ldy);
 using Q8KRows = void(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8KColumn *columns, std::size_t n,

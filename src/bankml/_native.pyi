@@ -34,7 +34,8 @@ class WeightFormat:
     @property
     def row_multiple(self) -> int: ...  # a row has a multiple of so many weights
 
-def weight_formats() -> list[WeightFormat]: ...
+def weight_formats() -> list[WeightFormat]: ...  # in the order of their numbers
+def dequantize(type: int, data: NDArray[np.uint8], y: F32) -> None: ...  # whole blocks to y [n]
 
 class CacheFormat:
     """A type that keys and values are kept in."""

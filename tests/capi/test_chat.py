@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from bankml.gate.verify import record
-from bankml.gguf.block_types import Q8_0
+from bankml.gguf.block_types import BLOCK_TYPES
 from bankml.gguf.writer import TensorSpec, writing
 from bankml.receipt.check import check
 from tests import oracle
@@ -180,11 +180,11 @@ def test_contexts_are_serves(compiled, bytes_model, tmp_path, asked, given):
     assert code == -2 and error["n_ctx"] == given and error["n_prompt_tokens"] > 9000
 
 
-def q8_0(folder):
-    """A model of a type that is known and not played."""
-    path, fork = folder / "Tiny-Q8_0.gguf", folder / "FORK.json"
+def nvfp4(folder):
+    """A model of a weight type that is not supported."""
+    path, fork = folder / "Tiny-NVFP4.gguf", folder / "FORK.json"
     kind = next(one for one in tiny.MODELS if one.name == "tiny-llama-f16")
-    specs = [TensorSpec(*tensor) for tensor in tiny.tensors(replace(kind, type=Q8_0))]
+    specs = [TensorSpec(*tensor) for tensor in tiny.tensors(replace(kind, type=BLOCK_TYPES[40]))]
     with writing(path, tiny.entries(kind), specs) as out:
         for spec in specs:
             out.write(bytes(spec.type.nbytes(math.prod(spec.shape))))
@@ -193,18 +193,18 @@ def q8_0(folder):
 
 
 def unpinned(folder):
-    path, fork = q8_0(folder)
+    path, fork = nvfp4(folder)
     return path.rename(folder / "X.gguf"), fork
 
 
 def cut_short(folder):
-    path, fork = q8_0(folder)
+    path, fork = nvfp4(folder)
     path.write_bytes(path.read_bytes()[:100])
     return path, fork
 
 
 def another(folder):
-    path, fork = q8_0(folder)
+    path, fork = nvfp4(folder)
     path.write_bytes(path.read_bytes()[:-1] + b"x")
     return path, fork
 
@@ -214,10 +214,10 @@ def absent(folder):
 
 
 def no_record(folder):
-    return q8_0(folder)[0], folder / "none.json"
+    return nvfp4(folder)[0], folder / "none.json"
 
 
-@pytest.mark.parametrize("broken", [q8_0, unpinned, cut_short, another, absent, no_record])
+@pytest.mark.parametrize("broken", [nvfp4, unpinned, cut_short, another, absent, no_record])
 def test_the_reason_is_in_serves_words(compiled, tmp_path, broken):
     path, fork = broken(tmp_path)
     done = start(compiled("answers"), path, fork, 0, 0)
@@ -228,9 +228,9 @@ def test_the_reason_is_in_serves_words(compiled, tmp_path, broken):
 
 
 def test_the_contract_names_two_refusals(compiled, tmp_path):
-    path, fork = q8_0(tmp_path)
+    path, fork = nvfp4(tmp_path)
     said = start(compiled("answers"), path, fork, 0, 0).stdout
-    assert said.startswith("refuse: Tiny-Q8_0.gguf: unsupported weight type Q8_0 (supported: F16, ")
+    assert said.startswith("refuse: Tiny-NVFP4.gguf: unsupported weight type NVFP4 (supported: F32, F16, ")
     path = path.rename(tmp_path / "X.gguf")
     said = start(compiled("answers"), path, fork, 0, 0).stdout
     assert said == "refuse: X.gguf has no sha256 record in FORK.json: unpinned, refused\n"

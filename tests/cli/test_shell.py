@@ -13,7 +13,7 @@ import pytest
 from bankml import __version__
 from bankml.cli import main
 from bankml.cli.parser import build_parser
-from bankml.convert.dequantize import READERS
+from bankml.convert.dequantize import READABLE
 
 COMMANDS = next(iter(build_parser()._subparsers._group_actions)).choices
 
@@ -85,7 +85,7 @@ def test_a_missing_file_is_exit_1_and_named(words, capfd, tmp_path, monkeypatch)
 
 
 def test_the_types_that_convert_reads_are_documented():
-    *names, last = (row.name for row in READERS)
+    *names, last = (row.name for row in READABLE)
     assert f"{', '.join(names)} and {last};" in (Path(__file__).parents[2] / "docs" / "command-line.md").read_text()
 
 

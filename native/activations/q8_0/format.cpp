@@ -1,3 +1,5 @@
+#include <cstring>
+
 #include "activations/activation.h"
 #include "kernels/kernels.h"
 
@@ -17,8 +19,8 @@ void convert(std::size_t k, std::size_t n, std::size_t i, const float *x, float 
     float *d = reinterpret_cast<float *>(columns + n);
     std::int32_t *sum = reinterpret_cast<std::int32_t *>(d + n * blocks);
     std::int8_t *q = reinterpret_cast<std::int8_t *>(sum + n * blocks);
-    columns[i] = {q + i * k, d + i * blocks, sum + i * blocks};
     kernels().quantize_q8_0(k, x, q + i * k, d + i * blocks, sum + i * blocks);
+    columns[i] = {q + i * k, d + i * blocks, sum + i * blocks, std::memchr(q + i * k, 0x80, k) == nullptr};
 }
 
 }  // namespace

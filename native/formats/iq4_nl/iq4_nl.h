@@ -11,6 +11,8 @@ inline constexpr std::size_t iq4_nl_chain = 0, iq4_nl_pairs = 1, iq4_nl_lanes = 
 
 namespace avx2 {
 Q8Rows iq4_nl_chain_rows, iq4_nl_pairs_rows, iq4_nl_lanes_rows;
+Q8Block iq4_nl_chain_block;
+BlockPlan iq4_nl_plan(std::size_t k);
 }  // namespace avx2
 
 }  // namespace bankml

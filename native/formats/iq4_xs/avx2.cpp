@@ -12,6 +12,7 @@ struct Codec {
     static float scale(const std::uint8_t *block) { return half_at(block); }
     static void unpack(const std::uint8_t *block, UnpackedBlock &to) {
         const unsigned high = block_scale(block + 2);
+#pragma GCC unroll 8
         for (unsigned part = 0; part < 8; ++part) {
             to.value[part] = look_up(iq4_values, load_nibbles(block + 8 + part * 16));
             const unsigned low = block[4 + part / 2] >> (part % 2 * 4) & 15;

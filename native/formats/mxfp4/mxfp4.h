@@ -20,6 +20,8 @@ inline float mxfp4_scale(std::uint8_t e) {
 
 namespace avx2 {
 Q8Rows mxfp4_chain_rows, mxfp4_pairs_rows;
+Q8Block mxfp4_chain_block;
+BlockPlan mxfp4_plan(std::size_t k);
 }  // namespace avx2
 
 }  // namespace bankml

@@ -13,6 +13,7 @@ struct Codec {
     static void unpack(const std::uint8_t *block, UnpackedBlock &to) {
         const __m256i high = load_bytes(block);
         unpack_two_bits(block + 32, to.value);
+#pragma GCC unroll 8
         for (int part = 0; part < 8; ++part) {  // 4 less where the part's bit is 0
             const __m256i bit = _mm256_set1_epi8(char(1 << part));
             const __m256i absent = _mm256_cmpeq_epi8(_mm256_and_si256(high, bit), _mm256_setzero_si256());

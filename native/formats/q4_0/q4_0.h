@@ -10,6 +10,8 @@ inline constexpr std::size_t q4_0_chain = 0, q4_0_lanes = 1;  // families
 
 namespace avx2 {
 Q8Rows q4_0_chain_rows, q4_0_lanes_rows;
+Q8Block q4_0_chain_block;
+BlockPlan q4_0_plan(std::size_t k);
 }  // namespace avx2
 
 }  // namespace bankml

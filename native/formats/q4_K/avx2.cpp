@@ -14,6 +14,7 @@ struct Block {
     explicit Block(const std::uint8_t *block)
         : scales(unpack_scales(block + 4)), d(half_at(block)), dmin(half_at(block + 2)) {
         spread_scales(scales, unpacked.scale);
+#pragma GCC unroll 8
         for (int pair = 0; pair < 4; ++pair) {
             const __m256i nibbles = load_bytes(block + 16 + pair * 32), four = _mm256_set1_epi8(15);
             unpacked.value[2 * pair] = _mm256_and_si256(nibbles, four);
@@ -64,26 +65,32 @@ void q4_K_lanes_rows(const std::uint8_t *w, std::size_t rows, std::size_t k, con
     }
 }
 
+// Eight rows side by side (rows % 8 == 0): the chains are vectors of eight.
 void q4_K_gemv_rows(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8KColumn *columns, std::size_t n,
                     float *y, std::size_t ldy) {
-    const std::size_t blocks = k / super_block;
-    for (std::size_t r = 0; r < rows; ++r, w += blocks * q4_K_bytes) {
-        for_columns<4>(n, [&]<std::size_t C>(std::size_t first) {
-            float total[C] = {}, minima[C] = {};
+    const std::size_t blocks = k / super_block, row = blocks * q4_K_bytes;
+    for (std::size_t r = 0; r < rows; r += 8, w += 8 * row) {
+        for (std::size_t c = 0; c < n; ++c) {
+            const Q8KColumn &x = columns[c];
+            __m256 total = _mm256_setzero_ps(), minima = total;
             for (std::size_t b = 0; b < blocks; ++b) {
-                const Block block(w + b * q4_K_bytes);
-                for (std::size_t c = 0; c < C; ++c) {
-                    const Q8KColumn &x = columns[first + c];
-                    const std::int32_t sum = sum_all(lane_sums(block.unpacked, x.q + b * super_block));
-                    const std::int32_t below = sum_four(minima_sums(block.scales, x.sums + b * q8_K_sums));
-                    total[c] = std::fma(float(sum), block.d * x.d[b], total[c]);
-                    minima[c] = std::fma(float(below), block.dmin * x.d[b], minima[c]);
+                const std::uint8_t *first = w + b * q4_K_bytes;
+                __m256i sum[8];
+                __m128i below[8];
+                for (std::size_t i = 0; i < 8; ++i) {
+                    const Block block(first + i * row);
+                    sum[i] = lane_sums(block.unpacked, x.q + b * super_block);
+                    below[i] = minima_sums(block.scales, x.sums + b * q8_K_sums);
                 }
+                const __m256i all = _mm256_set_m128i(sum_four_rows(below + 4), sum_four_rows(below));
+                const __m256 dx = _mm256_set1_ps(x.d[b]);
+                const __m256 d = _mm256_mul_ps(half_scales(first, row), dx);
+                const __m256 dmin = _mm256_mul_ps(half_scales(first + 2, row), dx);
+                total = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sum_rows(sum)), d, total);
+                minima = _mm256_fmadd_ps(_mm256_cvtepi32_ps(all), dmin, minima);
             }
-            for (std::size_t c = 0; c < C; ++c) {
-                y[(first + c) * ldy + r] = total[c] - minima[c];
-            }
-        });
+            _mm256_storeu_ps(y + c * ldy + r, _mm256_sub_ps(total, minima));
+        }
     }
 }
 

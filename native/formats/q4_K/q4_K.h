@@ -13,6 +13,8 @@ inline constexpr std::size_t q4_K_gemv = 0, q4_K_gemm = 1, q4_K_lanes = 2;  // f
 
 namespace avx2 {
 Q8KRows q4_K_gemv_rows, q4_K_gemm_rows, q4_K_lanes_rows;
+Q8KBlock q4_K_gemm_block;
+BlockPlan q4_K_gemm_plan(std::size_t k);
 }  // namespace avx2
 
 }  // namespace bankml

@@ -10,6 +10,7 @@ inline void unpack(const std::uint8_t *block, __m128i scales, UnpackedBlock &to)
     const __m256i four = _mm256_set1_epi8(15), sixteen = _mm256_set1_epi8(16);
     const __m256i high = load_bytes(block + 16);
     spread_scales(scales, to.scale);
+#pragma GCC unroll 8
     for (int pair = 0; pair < 4; ++pair) {
         const __m256i nibbles = load_bytes(block + 48 + pair * 32);
         // The part's bit of every byte, at bit 4.

@@ -15,6 +15,7 @@ struct Codec {
     }
     static void unpack(const std::uint8_t *block, UnpackedBlock &to) {
         const __m256i four = _mm256_set1_epi8(15), two = _mm256_set1_epi8(0x30);
+#pragma GCC unroll 8
         for (int half = 0; half < 2; ++half) {
             const __m256i low = load_bytes(block + half * 64), next = load_bytes(block + half * 64 + 32);
             const __m256i high = load_bytes(block + 128 + half * 32);

@@ -12,7 +12,7 @@ from typing import BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from bankml.convert.dequantize import READERS, dequantize
+from bankml.convert.dequantize import READABLE, dequantize
 from bankml.convert.quantize import quantize
 from bankml.errors import FileProblem, Refused, UsageError
 from bankml.files import open_regular, problem
@@ -86,8 +86,8 @@ def _check_target(source: str | os.PathLike[str], target: str | os.PathLike[str]
 
 def _spec(name: str, tensor: TensorInfo, type_: BlockType) -> TensorSpec:
     """The converted tensor: a vector becomes F32, anything with two or more dimensions `type_`."""
-    if tensor.type not in READERS:
-        known = ", ".join(row.name for row in READERS)
+    if tensor.type not in READABLE:
+        known = ", ".join(row.name for row in READABLE)
         what = f"{name}: tensor {shown(tensor.name)}"
         raise Refused(f"{what}: unsupported weight type {tensor.type.name} (supported: {known})")
     if len(tensor.shape) == 1:

@@ -2,23 +2,25 @@
 block's forward pass."""
 
 from collections.abc import Mapping
-from typing import Any, Protocol
-
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any, Protocol
 
 from bankml.model.architectures import llama, qwen3
-from bankml.model.buffers import Buffers
-from bankml.model.ops import ModelOps
 from bankml.model.shape import HuggingFaceMapping, MetadataKeys, ModelShape
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from bankml.model.buffers import Buffers
+    from bankml.model.ops import ModelOps
 
 
 class Block(Protocol):
     """One layer of a decoder."""
 
-    def attend(self, b: Buffers, position: int, k: npt.NDArray[Any], v: npt.NDArray[Any]) -> None:
+    def attend(self, b: "Buffers", position: int, k: "npt.NDArray[Any]", v: "npt.NDArray[Any]") -> None:
         """b.x += attention of b.x, whose rows are the tokens `position` on; k and v are the layer's K/V cache."""
 
-    def feed_forward(self, b: Buffers) -> None:
+    def feed_forward(self, b: "Buffers") -> None:
         """b.x += MLP of b.x."""
 
 
@@ -42,7 +44,7 @@ class Architecture(Protocol):
     def layer_tensors(self, shape: ModelShape) -> dict[str, tuple[int, ...]]:
         """The tensors of one layer, named without `blk.N.` and `.weight`: their extents, row length first."""
 
-    def block(self, ops: ModelOps, i: int) -> Block:
+    def block(self, ops: "ModelOps", i: int) -> Block:
         """Layer i."""
 
 

@@ -1,12 +1,14 @@
 """Llama: RoPE on adjacent pairs, SwiGLU, RMS norms before attention and feed-forward."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy.typing as npt
-
-from bankml.model.buffers import Buffers
-from bankml.model.ops import ModelOps
 from bankml.model.shape import HuggingFaceMapping, MetadataKeys, ModelShape
+
+if TYPE_CHECKING:  # numpy: what only reads a header does without it
+    import numpy.typing as npt
+
+    from bankml.model.buffers import Buffers
+    from bankml.model.ops import ModelOps
 
 NAME = "llama"
 ROPE_NEOX = False
@@ -53,7 +55,7 @@ def layer_tensors(shape: ModelShape) -> dict[str, tuple[int, ...]]:
 class LlamaBlock:
     """x += O attend(rope(Q x'), rope(K x'), V x'), then x += D (silu(G x'') * U x''); x', x'' = norm(x)."""
 
-    def __init__(self, ops: ModelOps, i: int) -> None:
+    def __init__(self, ops: "ModelOps", i: int) -> None:
         self.attn_norm = ops.norm(f"blk.{i}.attn_norm")
         self.qkv = ops.linear(f"blk.{i}.attn_q", f"blk.{i}.attn_k", f"blk.{i}.attn_v")
         self.rope, self.attention = ops.rope, ops.attention
@@ -61,17 +63,17 @@ class LlamaBlock:
         self.ffn_norm = ops.norm(f"blk.{i}.ffn_norm")
         self.mlp = ops.mlp(f"blk.{i}.ffn_gate", f"blk.{i}.ffn_up", f"blk.{i}.ffn_down")
 
-    def attend(self, b: Buffers, position: int, k: npt.NDArray[Any], v: npt.NDArray[Any]) -> None:
+    def attend(self, b: "Buffers", position: int, k: "npt.NDArray[Any]", v: "npt.NDArray[Any]") -> None:
         self.attn_norm(b.x, b.normed)
         self.qkv(b.normed, b.qkv)
         self.rope(b.rope, b.qkv)
         self.attention(b.qkv, position, k, v, b.attended)
         self.attn_output.add_to(b.attended, b.x)
 
-    def feed_forward(self, b: Buffers) -> None:
+    def feed_forward(self, b: "Buffers") -> None:
         self.ffn_norm(b.x, b.normed)
         self.mlp.add_to(b.normed, b.x, b.gate_up, b.gated)
 
 
-def block(ops: ModelOps, i: int) -> LlamaBlock:
+def block(ops: "ModelOps", i: int) -> LlamaBlock:
     return LlamaBlock(ops, i)

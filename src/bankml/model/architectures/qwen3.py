@@ -1,13 +1,15 @@
 """Qwen3: Llama with an RMS norm on every head of Q and K, and RoPE on the halves of a head."""
 
-from typing import Any
-
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any
 
 from bankml.model.architectures import llama
-from bankml.model.buffers import Buffers
-from bankml.model.ops import ModelOps
 from bankml.model.shape import HuggingFaceMapping, MetadataKeys, ModelShape
+
+if TYPE_CHECKING:  # numpy: what only reads a header does without it
+    import numpy.typing as npt
+
+    from bankml.model.buffers import Buffers
+    from bankml.model.ops import ModelOps
 
 NAME = "qwen3"
 ROPE_NEOX = True
@@ -34,7 +36,7 @@ def layer_tensors(shape: ModelShape) -> dict[str, tuple[int, ...]]:
 class Qwen3Block:
     """x += O attend(rope(norm(Q x')), rope(norm(K x')), V x'), then x += D (silu(G x'') * U x''); x', x'' = norm(x)."""
 
-    def __init__(self, ops: ModelOps, i: int) -> None:
+    def __init__(self, ops: "ModelOps", i: int) -> None:
         self.heads, self.kv_heads, self.head_size = ops.config.heads, ops.config.kv_heads, ops.config.head_size
         self.attn_norm = ops.norm(f"blk.{i}.attn_norm")
         self.qkv = ops.linear(f"blk.{i}.attn_q", f"blk.{i}.attn_k", f"blk.{i}.attn_v")
@@ -44,7 +46,7 @@ class Qwen3Block:
         self.ffn_norm = ops.norm(f"blk.{i}.ffn_norm")
         self.mlp = ops.mlp(f"blk.{i}.ffn_gate", f"blk.{i}.ffn_up", f"blk.{i}.ffn_down")
 
-    def attend(self, b: Buffers, position: int, k: npt.NDArray[Any], v: npt.NDArray[Any]) -> None:
+    def attend(self, b: "Buffers", position: int, k: "npt.NDArray[Any]", v: "npt.NDArray[Any]") -> None:
         self.attn_norm(b.x, b.normed)
         self.qkv(b.normed, b.qkv)
         self.q_norm.per_head(b.qkv, 0, self.heads)
@@ -53,10 +55,10 @@ class Qwen3Block:
         self.attention(b.qkv, position, k, v, b.attended)
         self.attn_output.add_to(b.attended, b.x)
 
-    def feed_forward(self, b: Buffers) -> None:
+    def feed_forward(self, b: "Buffers") -> None:
         self.ffn_norm(b.x, b.normed)
         self.mlp.add_to(b.normed, b.x, b.gate_up, b.gated)
 
 
-def block(ops: ModelOps, i: int) -> Qwen3Block:
+def block(ops: "ModelOps", i: int) -> Qwen3Block:
     return Qwen3Block(ops, i)
