@@ -29,7 +29,7 @@ from tests.engine.engine_toys import hashing, saying
 
 RECEIPT_FIELDS = [
     "bankml", "engine", "model_sha256", "guard", "prompt_tokens", "completion_tokens", "ttft_ms", "wall_ms",
-    "response_sha256", "request_sha256", "signed",
+    "response_sha256", "request_sha256", "finish_reason", "signed",
 ]  # fmt: skip
 
 

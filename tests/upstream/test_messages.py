@@ -6,6 +6,7 @@ import json
 import pytest
 
 from bankml.receipt.check import check
+from bankml.receipt.messages import ChatMessages
 from tests.upstream.front import BODY, STREAMED, House
 from tests.upstream.standin import DONE, answer, streamed
 
@@ -137,7 +138,28 @@ def test_a_delta_that_no_receipt_covers_ends_the_stream_without_one(chat):
     assert b"bankml_receipt" not in got and b"which no receipt covers" in got
 
 
-def test_members_of_ollamas_messages_are_not_covered():
-    answer_ = {"message": {"role": "assistant", "content": "", "tool_calls": [{}]}, "done": True, "bankml_receipt": {}}
+CALL = {"id": "c", "function": {"index": 0, "name": "f", "arguments": {"a": 1}}}
+
+
+@pytest.mark.parametrize(
+    "answer_",
+    [
+        {"message": {"role": "assistant", "content": "", "tool_calls": [CALL]}, "done": True, "done_reason": "stop"},
+        {"message": {"role": "assistant", "content": "", "thinking": "hm"}, "done": True, "done_reason": "stop"},
+        {"response": "", "thinking": "hm", "done": True, "done_reason": "stop"},
+    ],
+)
+def test_members_of_ollamas_messages_are_covered(answer_):
+    messages = ChatMessages()
+    messages.add(answer_)
+    receipt = {"message_sha256": messages.sha256(), "finish_reason": "stop"}
+    changed = json.loads(json.dumps(answer_).replace('"hm"', '"hmm"').replace('{"a": 1}', '{"a": 2}'))
+    for sent, right in ((answer_, True), (changed, False)):
+        problems = check(b"{}", json.dumps(sent | {"bankml_receipt": receipt}).encode()).problems
+        assert any("message_sha256" in problem for problem in problems) is not right
+
+
+def test_unknown_members_of_ollamas_messages_are_not_covered():
+    answer_ = {"message": {"role": "assistant", "content": "", "poem": "x"}, "done": True, "bankml_receipt": {}}
     problems = check(b"{}", json.dumps(answer_).encode()).problems
-    assert any("members besides its text" in problem for problem in problems)
+    assert any("which no receipt covers" in problem for problem in problems)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from bankml.errors import EngineFailed, ModelChanged, Refused
+from bankml.errors import EngineFailed, ModelChanged, PinMismatch, Refused
 from bankml.gate.verify import Verified
 from bankml.receipt.receipt import Provenance
 from bankml.upstream.client import ConnectionLost, EngineConnection, EngineResponse, Patience, Upstream
@@ -118,7 +118,7 @@ class EngineVerifier:
             raise ModelChanged(f"llama-server at {self.upstream.shown} does not serve the verified file {name}")
         modalities = props.get("modalities")
         if isinstance(modalities, dict) and (loaded := [kind for kind, on in modalities.items() if on]):
-            raise Refused(
+            raise PinMismatch(
                 f"llama-server at {self.upstream.shown} has loaded a multimodal projector ({', '.join(loaded)}), which "
                 "is not pinned: start it without --mmproj"
             )
@@ -126,11 +126,11 @@ class EngineVerifier:
         return Provenance(engine, self.verified.sha256, self.verified.verdict.kind)
 
     def _check_adapters(self, connection: EngineConnection, patience: Patience) -> None:
-        """Adapters are loaded when llama-server starts, so one question a connection is enough. Raises Refused."""
+        """Adapters are loaded when llama-server starts, so one question a connection is enough. Raises PinMismatch."""
         answer = connection.fetch("GET", "/lora-adapters", None, patience)
         connection.adapters_checked = True
         if answer.head.status == 200 and answer.body.strip() != b"[]":
-            raise Refused(
+            raise PinMismatch(
                 f"llama-server at {self.upstream.shown} has loaded LoRA adapters, which are not pinned: start it "
                 "without --lora"
             )
