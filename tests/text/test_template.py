@@ -33,6 +33,10 @@ def prompt(template: ChatTemplate, body) -> str | None:
         return None
 
 
+def marks_of(source):
+    return analysis_of(FormatRequest(ChatTemplate(source), HELLO)).reasoning
+
+
 def test_snippets_render_as_recorded(recorded_templates):
     assert [case["template"] for case in recorded_templates["snippets"]] == SNIPPETS
     template = ChatTemplate(dispatcher(SNIPPETS), BOS, EOS)
@@ -197,7 +201,7 @@ def test_a_long_string_is_no_name(name):
 @pytest.mark.parametrize("marks", ["<", "[", "< [", "<>", "<" + "REASON_PART I am thinking END_R"])
 def test_brackets_that_are_never_closed_are_searched_once(marks):
     source = "{% for m in messages %}{{ '" + marks + "' * 30000 }}{{ m.reasoning_content }}{% endfor %}"
-    assert ChatTemplate(source).reasoning.start == ""
+    assert marks_of(source).start == ""
 
 
 @pytest.mark.parametrize(
@@ -213,7 +217,7 @@ def test_brackets_that_are_never_closed_are_searched_once(marks):
 def test_the_marks_are_the_brackets_around_the_thought(around, start, end):
     shown = "{{ " + repr(around[0]) + " ~ m.reasoning_content ~ " + repr(around[1]) + " }}"
     source = "{% for m in messages %}{% if m.reasoning_content %}" + shown + "{% endif %}{% endfor %}"
-    marks = ChatTemplate(source).reasoning
+    marks = marks_of(source)
     assert (marks.start, marks.end) == (start, end)
 
 

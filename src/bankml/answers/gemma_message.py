@@ -3,8 +3,8 @@
 from typing import NamedTuple
 
 from bankml.answers import tags
-from bankml.answers.message import Call
-from bankml.answers.rope import Rendering, Rope, appended, appended_rendering, appended_span, escaping
+from bankml.answers.message import MessageCall
+from bankml.answers.rope import Rendering, TextRope, appended, appended_rendering, appended_span, escaping
 
 RULES = "gemma4-"
 DICT, ARRAY, PAIR, VALUE = "gemma4-dict", "gemma4-array", "gemma4-dict-kv", "gemma4-value"
@@ -18,17 +18,17 @@ CLOSING = {DICT: "}", ARRAY: "]", STRING: '"', KEY: '":'}
 class GemmaMessage(NamedTuple):
     """`name` is that of the open call. `containers` are the open values, each with the count of its members."""
 
-    reasoning: Rope | None = None
-    content: Rope | None = None
-    calls: tuple[Call, ...] = ()
+    reasoning: TextRope | None = None
+    content: TextRope | None = None
+    calls: tuple[MessageCall, ...] = ()
     name: str = ""
     containers: tuple[tuple[str, int], ...] = ()
 
-    def adding(self, arguments: Rope | None) -> "GemmaMessage":
+    def adding(self, arguments: TextRope | None) -> "GemmaMessage":
         return self._replace(calls=(*self.calls[:-1], self.calls[-1]._replace(arguments=arguments)))
 
     @property
-    def arguments(self) -> Rope | None:
+    def arguments(self) -> TextRope | None:
         return self.calls[-1].arguments
 
 
@@ -40,7 +40,7 @@ class GemmaMeaning:
 
     def entered(self, tag: str, state: GemmaMessage, at: int) -> GemmaMessage:
         if tag == tags.TOOL_ARGUMENTS:
-            return state._replace(calls=(*state.calls, Call(state.name, "", None)), containers=())
+            return state._replace(calls=(*state.calls, MessageCall(state.name, "", None)), containers=())
         parent = state.containers[-1] if state.containers else ("", 0)
         if tag == PAIR or (tag == VALUE and parent[0] == ARRAY):
             containers = (*state.containers[:-1], (parent[0], parent[1] + 1))

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from bankml.answers.peg.builder import Part
 from bankml.answers.peg.values import json_number, json_value
-from bankml.answers.request import FormatRequest, Function
+from bankml.answers.request import FormatRequest, ToolFunction
 from bankml.answers.tags import AnswerBuilder
 from bankml.answers.tool_format import ToolFormat
 
@@ -41,7 +41,7 @@ def json_calls(
     return section if (request.requires_call if forced is None else forced) else p.let(p.optional(section))
 
 
-def _choice(p: AnswerBuilder, request: FormatRequest, body: Callable[[Function], Part]) -> Part:
+def _choice(p: AnswerBuilder, request: FormatRequest, body: Callable[[ToolFunction], Part]) -> Part:
     choice = p.let(p.choice())
     for function in request.functions:
         made = body(function)
@@ -49,7 +49,7 @@ def _choice(p: AnswerBuilder, request: FormatRequest, body: Callable[[Function],
     return choice
 
 
-def _arguments(p: AnswerBuilder, function: Function) -> Part:
+def _arguments(p: AnswerBuilder, function: ToolFunction) -> Part:
     return p.tool_arguments(p.schema(json_value(p), f"tool-{function.name}-schema", function.document))
 
 
@@ -70,7 +70,7 @@ def _any_id(p: AnswerBuilder, key: str) -> Part:
     return p.let(p.atomic(_colon(p, key) + p.choice(_quoted_id(p), p.tool_id(json_number(p)))))
 
 
-def _name_is_key(p: AnswerBuilder, function: Function, arguments: str, key: str, tools: ToolFormat) -> Part:
+def _name_is_key(p: AnswerBuilder, function: ToolFunction, arguments: str, key: str, tools: ToolFormat) -> Part:
     keys = tools.keys
     fields: list[Part] = []
     for path, made in ((keys.id, _text_id), (keys.made_id, _any_id)):
@@ -107,7 +107,7 @@ def _name_is_key(p: AnswerBuilder, function: Function, arguments: str, key: str,
     return p.let(p.tool(whole))
 
 
-def _nested(p: AnswerBuilder, function: Function, name: str, arguments: str, tools: ToolFormat) -> Part:
+def _nested(p: AnswerBuilder, function: ToolFunction, name: str, arguments: str, tools: ToolFormat) -> Part:
     name_object, _, name_key = name.rpartition(".") if "." in name else ("", "", name)
     args_object, _, args_key = arguments.rpartition(".") if "." in arguments else ("", "", arguments)
     quoted = p.atomic(p.literal('"') + p.tool_name(p.literal(function.name)) + p.literal('"'))

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from bankml.answers import tags
 from bankml.answers.rope import (
     Rendering,
-    Rope,
+    TextRope,
     appended,
     appended_rendering,
     appended_span,
@@ -19,34 +19,34 @@ from bankml.text.markers import WHITE_SPACE
 NO_CALL, UNNAMED, NAMED = range(3)
 
 
-class Call(NamedTuple):
+class MessageCall(NamedTuple):
     """`id` is the model's own, "" for none."""
 
     name: str
     id: str
-    arguments: Rope | None
+    arguments: TextRope | None
 
 
 class Message(NamedTuple):
     """`stage`: whether a call is open, and named yet; `call_id` and `early` are the id and the arguments of one without
     a name. `n_arguments` counts the open call's arguments in tags, `quote`: its last value lacks its closing quote."""
 
-    reasoning: Rope | None = None
-    content: Rope | None = None
-    calls: tuple[Call, ...] = ()
+    reasoning: TextRope | None = None
+    content: TextRope | None = None
+    calls: tuple[MessageCall, ...] = ()
     stage: int = NO_CALL
     call_id: str = ""
-    early: Rope | None = None
+    early: TextRope | None = None
     n_arguments: int = 0
     quote: bool = False
 
-    def with_arguments(self, arguments: Rope | None) -> "Message":
+    def with_arguments(self, arguments: TextRope | None) -> "Message":
         if self.stage != NAMED:
             return self._replace(early=arguments)
         return self._replace(calls=(*self.calls[:-1], self.calls[-1]._replace(arguments=arguments)))
 
     @property
-    def arguments(self) -> Rope | None:
+    def arguments(self) -> TextRope | None:
         return self.calls[-1].arguments if self.stage == NAMED else self.early
 
 
@@ -55,7 +55,7 @@ class NativeMeaning:
 
     def __init__(self) -> None:
         self._renderings: dict[tuple[str, int], Rendering] = {}
-        self._depth: tuple[Rope | None, int] = (None, 0)
+        self._depth: tuple[TextRope | None, int] = (None, 0)
 
     def entered(self, tag: str, state: Message, at: int) -> Message:
         if tag == tags.TOOL_OPEN:
@@ -116,7 +116,7 @@ class NativeMeaning:
         arguments = appended(state.arguments, '"') if state.quote else state.arguments
         return state.with_arguments(appended(arguments, "}" * self._open_braces(arguments, text)))._replace(quote=False)
 
-    def _open_braces(self, arguments: Rope | None, text: str) -> int:
+    def _open_braces(self, arguments: TextRope | None, text: str) -> int:
         if self._depth[0] is not arguments:
             self._depth = (arguments, open_braces(text_of(arguments, text)))
         return self._depth[1]
@@ -124,7 +124,7 @@ class NativeMeaning:
 
 def _named(state: Message, name: str) -> Message:
     arguments = state.early or appended(None, "{")
-    return state._replace(stage=NAMED, calls=(*state.calls, Call(name, state.call_id, arguments)), early=None)
+    return state._replace(stage=NAMED, calls=(*state.calls, MessageCall(name, state.call_id, arguments)), early=None)
 
 
 def _identified(state: Message, text: str) -> Message:

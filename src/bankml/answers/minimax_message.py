@@ -4,8 +4,8 @@ import json
 from typing import NamedTuple
 
 from bankml.answers import tags
-from bankml.answers.message import Call
-from bankml.answers.rope import Rendering, Rope, appended, appended_rendering, appended_span, escaping
+from bankml.answers.message import MessageCall
+from bankml.answers.rope import Rendering, TextRope, appended, appended_rendering, appended_span, escaping
 
 
 class Level(NamedTuple):
@@ -18,16 +18,16 @@ class Level(NamedTuple):
 
 
 class MinimaxMessage(NamedTuple):
-    reasoning: Rope | None = None
-    content: Rope | None = None
-    calls: tuple[Call, ...] = ()
+    reasoning: TextRope | None = None
+    content: TextRope | None = None
+    calls: tuple[MessageCall, ...] = ()
     levels: tuple[Level, ...] = ()
 
-    def adding(self, arguments: Rope | None) -> "MinimaxMessage":
+    def adding(self, arguments: TextRope | None) -> "MinimaxMessage":
         return self._replace(calls=(*self.calls[:-1], self.calls[-1]._replace(arguments=arguments)))
 
     @property
-    def arguments(self) -> Rope | None:
+    def arguments(self) -> TextRope | None:
         return self.calls[-1].arguments
 
 
@@ -63,7 +63,7 @@ class MinimaxMeaning:
         if tag == tags.REASONING:
             return state._replace(reasoning=appended_span(state.reasoning, begin, end))
         if tag == tags.TOOL_NAME:
-            return state._replace(calls=(*state.calls, Call(text[begin:end], "", appended(None, "{"))))
+            return state._replace(calls=(*state.calls, MessageCall(text[begin:end], "", appended(None, "{"))))
         if tag == tags.ARGUMENT_NAME:
             parent = state.levels[-2]
             key = json.dumps(text[begin:end], ensure_ascii=False)

@@ -8,7 +8,7 @@ from bankml.answers.json_calls import json_calls
 from bankml.answers.peg.builder import Part
 from bankml.answers.peg.grammar import grammar_text
 from bankml.answers.peg.values import json_value
-from bankml.answers.request import FormatRequest, Function
+from bankml.answers.request import FormatRequest, ToolFunction
 from bankml.answers.schema_types import may_be_string
 from bankml.answers.tags import AnswerBuilder
 from bankml.text.markers import trim
@@ -226,7 +226,7 @@ def _tagged_tools(p: AnswerBuilder, request: FormatRequest, analysis: TemplateAn
     return _with_content(p, request, analysis, reasoning, calls)
 
 
-def _arguments(p: AnswerBuilder, analysis: TemplateAnalysis, function: Function, text: Part) -> tuple[Part, bool]:
+def _arguments(p: AnswerBuilder, analysis: TemplateAnalysis, function: ToolFunction, text: Part) -> tuple[Part, bool]:
     """The arguments of a function: the required ones in their order, then the others in any. Whether some are
     required."""
     tools = analysis.tools

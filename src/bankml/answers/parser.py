@@ -9,7 +9,7 @@ from bankml.answers.message import Message, NativeMeaning
 from bankml.answers.minimax_message import MinimaxMeaning, MinimaxMessage
 from bankml.answers.peg.machine import Machine, Snapshot, Status
 from bankml.answers.peg.program import compiled
-from bankml.answers.rope import Rope, length_of, tail_of
+from bankml.answers.rope import TextRope, length_of, tail_of
 from bankml.text.answer import Content, Delta, Reasoning, ToolCall
 
 NOT_BLANK = re.compile(r"[^ \n\r\t]")
@@ -106,15 +106,15 @@ class FormattedAnswer:
         if machine.status is not Status.FAILED:
             self._push_what_matches(text[half:])
 
-    def _grown(self, rope: Rope | None, sent: int) -> tuple[int, str]:
+    def _grown(self, rope: TextRope | None, sent: int) -> tuple[int, str]:
         length = length_of(rope)
         return length, tail_of(rope, self._machine.text, length - sent) if length > sent else ""
 
-    def _thought(self, rope: Rope | None) -> Rope | None:
+    def _thought(self, rope: TextRope | None) -> TextRope | None:
         """A thought of white space alone is none."""
         if rope is None or self._reasoning:
             return rope
-        one: Rope | None = rope
+        one: TextRope | None = rope
         while one is not None:
             if isinstance(one.piece, tuple) and NOT_BLANK.search(self._machine.text, *one.piece):
                 return rope

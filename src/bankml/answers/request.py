@@ -18,7 +18,7 @@ NO_PARAMETERS = {"type": "object", "properties": {}}
 
 
 @dataclass(frozen=True)
-class Function:
+class ToolFunction:
     """A tool: its name, and the schema of its parameters as JSON and read."""
 
     name: str
@@ -88,7 +88,7 @@ class FormatRequest:
         return StrictSchema(self.schema) if self.strict else read_schema(self.schema, SchemaBudget())
 
     @cached_property
-    def functions(self) -> Sequence[Function]:
+    def functions(self) -> Sequence[ToolFunction]:
         """Those that the answer may call. Raises SchemaError for parameters that are no schema."""
         called = self.conversation.called
         tools = [tool["function"] for tool in self.conversation.tools]
@@ -148,6 +148,6 @@ class FormatRequest:
         return opening + content_text(self.continued) if self.continued is not None else ""
 
 
-def _function(function: Mapping[str, Any]) -> Function:
+def _function(function: Mapping[str, Any]) -> ToolFunction:
     parameters = function.get("parameters") or NO_PARAMETERS
-    return Function(function["name"], parameters, read_schema(parameters, SchemaBudget()))
+    return ToolFunction(function["name"], parameters, read_schema(parameters, SchemaBudget()))

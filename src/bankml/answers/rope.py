@@ -47,37 +47,37 @@ class Rendering:
         return whole[-size:] if size < 0 else whole
 
 
-class Rope(NamedTuple):
+class TextRope(NamedTuple):
     """`piece` behind `before`: a text, the bounds of one in the answer, or a rendering of `size` characters."""
 
-    before: "Rope | None"
+    before: "TextRope | None"
     length: int
     size: int
     piece: str | tuple[int, int] | Rendering
 
 
-def appended(rope: Rope | None, piece: str) -> Rope | None:
+def appended(rope: TextRope | None, piece: str) -> TextRope | None:
     if not piece:
         return rope
-    return Rope(rope, length_of(rope) + len(piece), len(piece), piece)
+    return TextRope(rope, length_of(rope) + len(piece), len(piece), piece)
 
 
-def appended_span(rope: Rope | None, begin: int, end: int) -> Rope | None:
+def appended_span(rope: TextRope | None, begin: int, end: int) -> TextRope | None:
     """`rope` and the answer's text from `begin` to `end`."""
     if begin == end:
         return rope
-    return Rope(rope, length_of(rope) + end - begin, end - begin, (begin, end))
+    return TextRope(rope, length_of(rope) + end - begin, end - begin, (begin, end))
 
 
-def appended_rendering(rope: Rope | None, rendering: Rendering, size: int) -> Rope | None:
-    return Rope(rope, length_of(rope) + size, size, rendering) if size else rope
+def appended_rendering(rope: TextRope | None, rendering: Rendering, size: int) -> TextRope | None:
+    return TextRope(rope, length_of(rope) + size, size, rendering) if size else rope
 
 
-def length_of(rope: Rope | None) -> int:
+def length_of(rope: TextRope | None) -> int:
     return rope.length if rope is not None else 0
 
 
-def tail_of(rope: Rope | None, text: str, size: int) -> str:
+def tail_of(rope: TextRope | None, text: str, size: int) -> str:
     """The last `size` characters; `text` is the answer's."""
     out: list[str] = []
     while size > 0 and rope is not None:
@@ -94,7 +94,7 @@ def tail_of(rope: Rope | None, text: str, size: int) -> str:
     return "".join(reversed(out))
 
 
-def text_of(rope: Rope | None, text: str) -> str:
+def text_of(rope: TextRope | None, text: str) -> str:
     return tail_of(rope, text, length_of(rope))
 
 

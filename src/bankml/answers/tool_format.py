@@ -22,6 +22,9 @@ SPACE = rf"[{WHITE_SPACE}]*+"
 NO_MARKER = rf"(?:(?!{MARKER}).)*+"
 """Text up to the next marker."""
 
+LONGEST_TEXT = 16 << 10
+"""Of a rendering with two small tools; searches for markers that are never closed take the square of it."""
+
 Kind = Literal["", "json", "tagged json", "tagged"]
 IdPlace = Literal["", "before name", "before arguments", "after arguments"]
 
@@ -105,7 +108,8 @@ class Probe:
         self._render = render
 
     def text(self, answer: Mapping[str, Any]) -> str | None:
-        return self._render([USER, answer], False, True, probe_tools())
+        text = self._render([USER, answer], False, True, probe_tools())
+        return None if text is None or len(text) > LONGEST_TEXT else text
 
     def compare(self, left: Mapping[str, Any], right: Mapping[str, Any]) -> Difference | None:
         """None where the template cannot render one of them."""

@@ -8,7 +8,7 @@ from bankml.answers.format import AnswerFormat, Mapping, Trigger
 from bankml.answers.peg.builder import Part
 from bankml.answers.peg.grammar import grammar_text
 from bankml.answers.peg.values import json_value
-from bankml.answers.request import FormatRequest, Function
+from bankml.answers.request import FormatRequest, ToolFunction
 from bankml.answers.tags import AnswerBuilder
 from bankml.text.messages import Message
 
@@ -86,7 +86,7 @@ def constrained_by_any(request: FormatRequest) -> bool:
     return request.has_schema or request.calls_tools
 
 
-def arguments_schema(p: AnswerBuilder, function: Function) -> Part:
+def arguments_schema(p: AnswerBuilder, function: ToolFunction) -> Part:
     """The arguments as one JSON object."""
     return p.tool_arguments(p.schema(json_value(p), f"tool-{function.name}-schema", function.document))
 

@@ -1,4 +1,4 @@
-"""Cohere2 MoE (North Code): thought, then content or calls, each between marks of its own."""
+"""Cohere2 MoE (North OpCode): thought, then content or calls, each between marks of its own."""
 
 from bankml.answers.families.base import (
     FamilyMarks,

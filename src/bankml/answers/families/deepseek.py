@@ -14,7 +14,7 @@ from bankml.answers.format import AnswerFormat
 from bankml.answers.native import optional_behind
 from bankml.answers.peg.builder import Part
 from bankml.answers.peg.values import json_value
-from bankml.answers.request import FormatRequest, Function
+from bankml.answers.request import FormatRequest, ToolFunction
 from bankml.answers.schema_types import may_be_string
 from bankml.answers.tags import AnswerBuilder
 from bankml.text.messages import Message
@@ -117,7 +117,7 @@ def _answer(p: AnswerBuilder, request: FormatRequest, start: str, end: str, is_v
     return prefix + reasoning + content + calls + whole
 
 
-def _function(p: AnswerBuilder, function: Function) -> Part:
+def _function(p: AnswerBuilder, function: ToolFunction) -> Part:
     required: list[Part] = []
     optional: list[Part] = []
     for one in function.properties:

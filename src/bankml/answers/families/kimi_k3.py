@@ -3,7 +3,7 @@
 from bankml.answers.families.base import FamilyMarks, finished, prompt_of, words
 from bankml.answers.format import AnswerFormat
 from bankml.answers.peg.builder import Part
-from bankml.answers.request import FormatRequest, Function
+from bankml.answers.request import FormatRequest, ToolFunction
 from bankml.answers.tags import AnswerBuilder
 
 SEPARATOR = "<|sep|>"
@@ -59,7 +59,7 @@ def _answer(p: AnswerBuilder, request: FormatRequest) -> Part:
     return start + reasoning + response + tools + trailer + end
 
 
-def _function(p: AnswerBuilder, function: Function) -> Part:
+def _function(p: AnswerBuilder, function: ToolFunction) -> Part:
     arguments = p.let(p.empty())
     properties = function.parameters.get("properties") or {}
     if properties:

@@ -13,7 +13,7 @@ from bankml.answers.families.base import (
 from bankml.answers.format import AnswerFormat
 from bankml.answers.peg.builder import Part
 from bankml.answers.peg.values import python_or_json_value
-from bankml.answers.request import FormatRequest, Function
+from bankml.answers.request import FormatRequest, ToolFunction
 from bankml.answers.tags import AnswerBuilder
 
 CALL, CALL_END = "<|tool_call_start|>", "<|tool_call_end|>"
@@ -84,7 +84,7 @@ def _calls(p: AnswerBuilder, request: FormatRequest) -> Part:
     return p.deferred(make)
 
 
-def _arguments(p: AnswerBuilder, function: Function) -> Part:
+def _arguments(p: AnswerBuilder, function: ToolFunction) -> Part:
     arguments = p.let(p.empty())
     properties = function.parameters.get("properties") or {}
     if not properties:

@@ -4,7 +4,7 @@ from bankml.answers.families.base import FamilyMarks, finished, permuted, prompt
 from bankml.answers.format import AnswerFormat
 from bankml.answers.peg.builder import Part
 from bankml.answers.peg.values import json_value
-from bankml.answers.request import FormatRequest, Function
+from bankml.answers.request import FormatRequest, ToolFunction
 from bankml.answers.schema_types import value_types
 from bankml.answers.tags import AnswerBuilder
 
@@ -65,7 +65,7 @@ def _answer(p: AnswerBuilder, request: FormatRequest, opened: bool) -> Part:
     return opener + reasoning + content + tools + tail + end
 
 
-def _function(p: AnswerBuilder, function: Function, close: Part, string: Part) -> Part:
+def _function(p: AnswerBuilder, function: ToolFunction, close: Part, string: Part) -> Part:
     required: list[Part] = []
     optional: list[Part] = []
     for one in function.properties:

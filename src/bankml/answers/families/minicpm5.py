@@ -12,7 +12,7 @@ from bankml.answers.families.base import (
 from bankml.answers.format import AnswerFormat
 from bankml.answers.peg.builder import Part
 from bankml.answers.peg.values import json_value
-from bankml.answers.request import FormatRequest, Function
+from bankml.answers.request import FormatRequest, ToolFunction
 from bankml.answers.schema_types import may_be_string
 from bankml.answers.tags import AnswerBuilder
 
@@ -66,7 +66,7 @@ def _string(p: AnswerBuilder) -> Part:
     return p.choice(in_cdata, p.not_ahead(p.literal(CDATA)) + plain)
 
 
-def _function(p: AnswerBuilder, function: Function, string: Part) -> Part:
+def _function(p: AnswerBuilder, function: ToolFunction, string: Part) -> Part:
     made: list[Part] = []
     for one in function.properties:
         document = function.of(one)

@@ -13,7 +13,7 @@ from bankml.answers.format import AnswerFormat
 from bankml.answers.native import optional_behind
 from bankml.answers.peg.builder import Part
 from bankml.answers.peg.values import json_value
-from bankml.answers.request import FormatRequest, Function
+from bankml.answers.request import FormatRequest, ToolFunction
 from bankml.answers.schema_types import may_be_string
 from bankml.answers.tags import ARRAY, ITEM, OBJECT, AnswerBuilder
 from bankml.grammar.json_schema.nodes import AnyOf, Array, Node, Object, SchemaDocument
@@ -77,7 +77,7 @@ def _answer(p: AnswerBuilder, request: FormatRequest, generation_prompt: str) ->
     return prefix + reasoning + content + calls + end
 
 
-def _function(p: AnswerBuilder, function: Function) -> Part:
+def _function(p: AnswerBuilder, function: ToolFunction) -> Part:
     body = p.let(p.empty())
     root = function.document.root
     if isinstance(root, Object):

@@ -4,7 +4,7 @@ from bankml.answers.families.base import FamilyMarks, FamilyPrompt, finished
 from bankml.answers.format import AnswerFormat, Trigger
 from bankml.answers.peg.builder import Part
 from bankml.answers.peg.values import json_value
-from bankml.answers.request import FormatRequest, Function
+from bankml.answers.request import FormatRequest, ToolFunction
 from bankml.answers.schema_types import may_be_string
 from bankml.answers.tags import AnswerBuilder
 
@@ -69,7 +69,7 @@ def _answer(p: AnswerBuilder, request: FormatRequest) -> Part:
     return p.repeat(start + analysis, 0) + start + (calls | (final + trailing))
 
 
-def _function(p: AnswerBuilder, function: Function, string: Part) -> Part:
+def _function(p: AnswerBuilder, function: ToolFunction, string: Part) -> Part:
     made: list[Part] = []
     for one in function.properties:
         document = function.of(one)

@@ -14,7 +14,7 @@ from bankml.answers.families.base import (
 from bankml.answers.format import AnswerFormat
 from bankml.answers.peg.builder import Part
 from bankml.answers.peg.values import json_array, json_bool, json_null, json_number, json_object, json_value
-from bankml.answers.request import FormatRequest, Function
+from bankml.answers.request import FormatRequest, ToolFunction
 from bankml.answers.schema_types import value_types
 from bankml.answers.tags import AnswerBuilder
 
@@ -87,7 +87,7 @@ def _answer(p: AnswerBuilder, request: FormatRequest, starts: list[str], thinks:
     return prefix + (reasoning << p.content(p.until(*starts)) << calls)
 
 
-def _function(p: AnswerBuilder, function: Function, close: Part, string: Part) -> Part:
+def _function(p: AnswerBuilder, function: ToolFunction, close: Part, string: Part) -> Part:
     required: list[Part] = []
     optional: list[Part] = []
     for one in function.properties:

@@ -123,7 +123,7 @@ class Builder:
 
     def _target(self, one: int) -> int:
         node = self._nodes[one]
-        return self._rules[node.name] if isinstance(node, nodes.Ref) else one
+        return self._rules[node.name] if isinstance(node, nodes.RuleRef) else one
 
     def _resolved(self, node: nodes.Node) -> nodes.Node:
         if isinstance(node, nodes.Sequence | nodes.Choice):
@@ -208,7 +208,7 @@ class Builder:
         return self._around(part, lambda child: nodes.Schema(child, name, document))
 
     def ref(self, name: str) -> Part:
-        return self._leaf(nodes.Ref(name))
+        return self._leaf(nodes.RuleRef(name))
 
     def rule(self, name: str, part: Part, *, trigger: bool = False) -> Part:
         """A rule, and a reference to it."""
@@ -216,7 +216,7 @@ class Builder:
         def make() -> int:
             clean = NOT_IN_A_NAME.sub("-", name)
             self._rules[clean] = self.add(nodes.Rule(clean, part.id, trigger))
-            return self.add(nodes.Ref(clean))
+            return self.add(nodes.RuleRef(clean))
 
         return Part(self, make)
 
@@ -232,7 +232,7 @@ class Builder:
                 self._rules[name] = self.add(nodes.Rule(name, placeholder, False))
                 made = body().id
                 self._rules[name] = self.add(nodes.Rule(name, made, False))
-            return self.add(nodes.Ref(name))
+            return self.add(nodes.RuleRef(name))
 
         return Part(self, make)
 

@@ -84,7 +84,7 @@ class _GrammarWriter:
                 made = converter.add_root("" if name == "root" else name)
                 converter.check()
                 return made
-            case nodes.Rule(name) | nodes.Ref(name):
+            case nodes.Rule(name) | nodes.RuleRef(name):
                 return name
             case nodes.Tag(_, child) | nodes.Atomic(child):
                 return self._gbnf(child)

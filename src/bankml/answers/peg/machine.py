@@ -7,10 +7,11 @@ operation, and goes on from there. A state is a chain of frames that is never ch
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import IntEnum
 from typing import Any, Protocol
 
-from bankml.answers.peg.program import ESCAPE, ESCAPE_BEGUN, Code, Op
+from bankml.answers.peg.program import ESCAPE, ESCAPE_BEGUN, Op, OpCode
 
 
 class Status(IntEnum):
@@ -34,16 +35,19 @@ Frame = tuple[Op, int, int, Any, Any]
 """An operation that waits for a child: the operation, the child's index or the count of matches, the position where it
 began, the meaning's state there, the frame that waits for it."""
 
-_EMPTY, _END, _LITERAL, _SEQUENCE, _CHOICE, _REPEAT, _AHEAD, _NOT_AHEAD, _ANY, _SPACE, _CHARACTERS = map(
-    int, list(Code)[:11]
+_SEQUENCE, _CHOICE, _REPEAT, _TAG, _ATOMIC, _NOT_AHEAD = map(
+    int, (OpCode.SEQUENCE, OpCode.CHOICE, OpCode.REPEAT, OpCode.TAG, OpCode.ATOMIC, OpCode.NOT_AHEAD)
 )
-_STRING, _UNTIL, _TAG, _ATOMIC = map(int, list(Code)[11:])
-
+_DESCENDING = frozenset({_SEQUENCE, _CHOICE, _TAG, _ATOMIC, _NOT_AHEAD, int(OpCode.AHEAD)})
 
 Resumption = tuple[Op, int, int, Frame | None, Any]
 """An operation, where it goes on, how many matches it has, what waits for it, and the meaning's state."""
 
 Snapshot = tuple[str, Resumption | None, Any, Status]
+
+
+Leaf = Callable[[Op, int, int, Frame | None, Any], tuple[int, int]]
+"""Runs an operation without children: where it ended, and its status."""
 
 
 class Machine:
@@ -57,6 +61,18 @@ class Machine:
         self.state = state
         self.status = Status.NEEDS_MORE
         self.failed_at = 0
+        self._leaves: dict[int, Leaf] = {
+            OpCode.EMPTY: self._empty,
+            OpCode.FAIL: self._fail,
+            OpCode.END: self._end,
+            OpCode.LITERAL: self._literal,
+            OpCode.REPEAT: self._repeated,
+            OpCode.ANY: self._any,
+            OpCode.SPACE: self._space,
+            OpCode.CHARACTERS: self._characters,
+            OpCode.STRING: self._string,
+            OpCode.UNTIL: self._until,
+        }
 
     @property
     def text(self) -> str:
@@ -78,116 +94,107 @@ class Machine:
 
     def _run(self, op: Op, at: int, count: int, stack: Frame | None, state: Any) -> None:
         """From the operation `op` at `at`; `count` of its matches were found before."""
-        text, meaning = self._text, self._meaning
-        size = len(text)
+        size = len(self._text)
         while True:
             code = op.code
-            status = 1
-            if code in (_SEQUENCE, _CHOICE):
-                if op.children:
-                    stack = (op, 0, at, state, stack)
-                    op, count = op.children[0], 0
-                    continue
-                status = int(code == _SEQUENCE)
+            if code in _DESCENDING:
+                stack = (op, 0, at, state, stack)
+                if code == _TAG:
+                    state = self._meaning.entered(op.text, state, at)
+                op, count = op.children[0], 0
+                continue
+            if code == _REPEAT and count != op.most and at < size:
+                stack = (op, count, at, state, stack)
+                op, count = op.children[0], 0
+                continue
+            at, status = self._leaves[code](op, at, count, stack, state)
+            following = self._unwound(at, status, stack, state)
+            if following is None:
+                return
+            op, at, count, stack, state = following
+
+    def _unwound(self, at: int, status: int, stack: Frame | None, state: Any) -> Resumption | None:
+        """Gives a status to those that wait, up to one that goes on; None: the parse ends."""
+        text, meaning = self._text, self._meaning
+        while stack is not None:
+            op, index, begin, before, stack = stack
+            code = op.code
+            if code == _SEQUENCE:
+                if status == 1 and index + 1 < len(op.children):
+                    return op.children[index + 1], at, 0, (op, index + 1, begin, before, stack), state
             elif code == _TAG:
-                stack = (op, 0, at, state, stack)
-                state = meaning.entered(op.text, state, at)
-                op, count = op.children[0], 0
-                continue
+                if status:
+                    state = meaning.left(op.text, before, state, text, begin, at, status == 1)
             elif code == _REPEAT:
-                if count != op.most:
-                    if at < size:
-                        stack = (op, count, at, state, stack)
-                        op, count = op.children[0], 0
-                        continue
-                    self._keep(op, at, count, stack, state)
-                    status = 1 if count >= op.least else 2
-            elif code == _LITERAL:
-                end = at + len(op.text)
-                if text.startswith(op.text, at):
-                    at = end
-                elif end > size and op.text.startswith(text[at:]):
-                    self._keep(op, at, 0, stack, state)
-                    at, status = size, 2
-                else:
-                    status = 0
-            elif code in (_AHEAD, _NOT_AHEAD, _ATOMIC):
-                stack = (op, 0, at, state, stack)
-                op, count = op.children[0], 0
-                continue
-            elif code == _UNTIL:
-                at, status = self._until(op, at, stack, state)
-            elif code == _SPACE:
-                at = op.search.match(text, at).end()  # type: ignore[union-attr]
-                if at == size:
-                    self._keep(op, at, 0, stack, state)
-            elif code == _CHARACTERS:
-                at, status = self._characters(op, at, count, stack, state)
-            elif code == _STRING:
-                at, status = self._string(op, at, stack, state)
-            elif code == _ANY:
-                if at < size:
-                    at += 1
-                else:
-                    self._keep(op, at, 0, stack, state)
-                    status = 2
-            elif code == _END:
-                if at >= size:
-                    self._keep(op, at, 0, stack, state)
-                else:
-                    status = 0
-            # The operation has a status: give it to those that wait, up to one that has another child to try.
-            while True:
-                if stack is None:
-                    self.status = Status(status)
-                    if status:
-                        self.state = state
-                    else:
-                        self.failed_at = at
-                    return
-                op, index, begin, before, stack = stack
-                code = op.code
-                if code == _SEQUENCE:
-                    if status == 1 and index + 1 < len(op.children):
-                        index += 1
-                        stack = (op, index, begin, before, stack)
-                        op, count = op.children[index], 0
-                        break
-                elif code == _TAG:
-                    if status:
-                        state = meaning.left(op.text, before, state, text, begin, at, status == 1)
-                elif code == _REPEAT:
-                    if status == 1:
-                        if at != begin:
-                            count = index + 1
-                            break
-                        state, status = before, 1 if index >= op.least else 0
-                    elif status == 0:
-                        at, state = begin, before
-                        status = 1 if index >= op.least else 0
-                elif code == _CHOICE:
-                    if status == 0:
-                        at, state = begin, before
-                        if index + 1 < len(op.children):
-                            stack = (op, index + 1, begin, before, stack)
-                            op, count = op.children[index + 1], 0
-                            break
-                elif code == _ATOMIC:
-                    if status == 2:
-                        state = before
-                elif code == _AHEAD:
+                if status == 1 and at != begin:
+                    return op, at, index + 1, stack, state
+                if status != 2:
+                    at, state, status = begin, before, int(index >= op.least)
+            elif code == _CHOICE:
+                if status == 0:
                     at, state = begin, before
-                elif code == _NOT_AHEAD:
-                    at, state = begin, before
-                    if status != 2:
-                        status = 1 - status
+                    if index + 1 < len(op.children):
+                        return op.children[index + 1], at, 0, (op, index + 1, begin, before, stack), state
+            elif code == _ATOMIC:
+                state = before if status == 2 else state
+            else:  # looks ahead
+                at, state = begin, before
+                if code == _NOT_AHEAD and status != 2:
+                    status = 1 - status
+        self.status = Status(status)
+        if status:
+            self.state = state
+        else:
+            self.failed_at = at
+        return None
 
     def _keep(self, op: Op, at: int, count: int, stack: Frame | None, state: Any) -> None:
         """`op` met the end of the text: a longer text is parsed from here on."""
         if self._saved is None:
             self._saved = (op, at, count, stack, state)
 
-    def _until(self, op: Op, at: int, stack: Frame | None, state: Any) -> tuple[int, int]:
+    def _empty(self, op: Op, at: int, count: int, stack: Frame | None, state: Any) -> tuple[int, int]:
+        return at, 1
+
+    def _fail(self, op: Op, at: int, count: int, stack: Frame | None, state: Any) -> tuple[int, int]:
+        return at, 0
+
+    def _end(self, op: Op, at: int, count: int, stack: Frame | None, state: Any) -> tuple[int, int]:
+        if at < len(self._text):
+            return at, 0
+        self._keep(op, at, 0, stack, state)
+        return at, 1
+
+    def _literal(self, op: Op, at: int, count: int, stack: Frame | None, state: Any) -> tuple[int, int]:
+        text, size = self._text, len(self._text)
+        end = at + len(op.text)
+        if text.startswith(op.text, at):
+            return end, 1
+        if end > size and op.text.startswith(text[at:]):
+            self._keep(op, at, 0, stack, state)
+            return size, 2
+        return at, 0
+
+    def _repeated(self, op: Op, at: int, count: int, stack: Frame | None, state: Any) -> tuple[int, int]:
+        """A repetition that has no room for another match."""
+        if count == op.most:
+            return at, 1
+        self._keep(op, at, count, stack, state)
+        return at, 1 if count >= op.least else 2
+
+    def _space(self, op: Op, at: int, count: int, stack: Frame | None, state: Any) -> tuple[int, int]:
+        at = op.search.match(self._text, at).end()  # type: ignore[union-attr]
+        if at == len(self._text):
+            self._keep(op, at, 0, stack, state)
+        return at, 1
+
+    def _any(self, op: Op, at: int, count: int, stack: Frame | None, state: Any) -> tuple[int, int]:
+        if at < len(self._text):
+            return at + 1, 1
+        self._keep(op, at, 0, stack, state)
+        return at, 2
+
+    def _until(self, op: Op, at: int, count: int, stack: Frame | None, state: Any) -> tuple[int, int]:
         text = self._text
         size = len(text)
         if op.search is None:
@@ -216,7 +223,7 @@ class Machine:
             at, count = at + 1, count + 1
         return at, int(count >= op.least)
 
-    def _string(self, op: Op, at: int, stack: Frame | None, state: Any) -> tuple[int, int]:
+    def _string(self, op: Op, at: int, count: int, stack: Frame | None, state: Any) -> tuple[int, int]:
         text, size = self._text, len(self._text)
         while True:
             at = op.search.match(text, at).end()  # type: ignore[union-attr]

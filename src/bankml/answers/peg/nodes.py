@@ -112,7 +112,7 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Ref:
+class RuleRef:
     name: str
 
 
@@ -166,7 +166,7 @@ Node = (
     | Until
     | Schema
     | Rule
-    | Ref
+    | RuleRef
     | Tag
     | Atomic
     | Gbnf
@@ -176,7 +176,7 @@ Node = (
 
 @dataclass(frozen=True)
 class Arena:
-    """All nodes by id; `rules` by name; no Ref is a child or the root any more."""
+    """All nodes by id; `rules` by name; no RuleRef is a child or the root any more."""
 
     nodes: tuple[Node, ...]
     rules: dict[str, int]

@@ -7,7 +7,7 @@ from enum import IntEnum
 from bankml.answers.peg import nodes
 
 
-class Code(IntEnum):
+class OpCode(IntEnum):
     EMPTY = 0
     END = 1
     LITERAL = 2
@@ -23,6 +23,7 @@ class Code(IntEnum):
     UNTIL = 12
     TAG = 13
     ATOMIC = 14
+    FAIL = 15
 
 
 @dataclass(eq=False, slots=True)
@@ -30,7 +31,7 @@ class Op:
     """One operation. `search` finds the first delimiter of an UNTIL, or what a class of characters matches; `tails` are
     beginnings of delimiters, of which the longest has `longest_tail` characters."""
 
-    code: Code
+    code: int
     children: tuple["Op", ...] = ()
     text: str = ""
     least: int = 0
@@ -65,6 +66,7 @@ class _Compiler:
             op = self._ops[one] = _shell(node)
             if isinstance(node, nodes.Sequence | nodes.Choice):
                 op.children = tuple(map(self.op, node.children))
+                op.code = op.code if op.children else OpCode.EMPTY if op.code == OpCode.SEQUENCE else OpCode.FAIL
             elif isinstance(node, nodes.Parent):
                 op.children = (self.op(node.child),)
         return self._ops[one]
@@ -79,42 +81,42 @@ def _shell(node: nodes.Node) -> Op:
     """The operation without its children."""
     match node:
         case nodes.End():
-            return Op(Code.END)
+            return Op(OpCode.END)
         case nodes.Literal(text):
-            return Op(Code.LITERAL, text=text)
+            return Op(OpCode.LITERAL, text=text)
         case nodes.Sequence():
-            return Op(Code.SEQUENCE)
+            return Op(OpCode.SEQUENCE)
         case nodes.Choice():
-            return Op(Code.CHOICE)
+            return Op(OpCode.CHOICE)
         case nodes.Repeat(_, least, most):
-            return Op(Code.REPEAT, least=least, most=-1 if most is None else most)
+            return Op(OpCode.REPEAT, least=least, most=-1 if most is None else most)
         case nodes.Ahead():
-            return Op(Code.AHEAD)
+            return Op(OpCode.AHEAD)
         case nodes.NotAhead():
-            return Op(Code.NOT_AHEAD)
+            return Op(OpCode.NOT_AHEAD)
         case nodes.AnyCharacter():
-            return Op(Code.ANY)
+            return Op(OpCode.ANY)
         case nodes.Space():
-            return Op(Code.SPACE, search=re.compile(r"[ \t\n\v\f\r]*+"))
+            return Op(OpCode.SPACE, search=re.compile(r"[ \t\n\v\f\r]*+"))
         case nodes.Characters(pattern, least, most):
-            return Op(Code.CHARACTERS, least=least, most=-1 if most is None else most, search=re.compile(pattern))
+            return Op(OpCode.CHARACTERS, least=least, most=-1 if most is None else most, search=re.compile(pattern))
         case nodes.StringContent(delimiter):
-            return Op(Code.STRING, text=delimiter, search=STRING_PLAIN[delimiter])
+            return Op(OpCode.STRING, text=delimiter, search=STRING_PLAIN[delimiter])
         case nodes.Until(delimiters):
             return _until(delimiters)
         case nodes.Tag(tag):
-            return Op(Code.TAG, text=tag)
+            return Op(OpCode.TAG, text=tag)
         case nodes.Rule(name):
-            return Op(Code.TAG, text=name)
+            return Op(OpCode.TAG, text=name)
         case nodes.Atomic():
-            return Op(Code.ATOMIC)
-    return Op(Code.EMPTY)
+            return Op(OpCode.ATOMIC)
+    return Op(OpCode.EMPTY)
 
 
 def _until(delimiters: tuple[str, ...]) -> Op:
     texts = [one for one in delimiters if one]
     if not texts:
-        return Op(Code.UNTIL)
+        return Op(OpCode.UNTIL)
     tails = frozenset(one[:size] for one in texts for size in range(1, len(one)))
     search = re.compile("|".join(re.escape(one) for one in sorted(texts, key=len)))
-    return Op(Code.UNTIL, search=search, tails=tails, longest_tail=max(map(len, texts)) - 1)
+    return Op(OpCode.UNTIL, search=search, tails=tails, longest_tail=max(map(len, texts)) - 1)
