@@ -33,6 +33,7 @@ def test_as_llama_server_answers(case):
         (b" \n", "the body is empty; send a JSON object"),
         (b"{", "the body is not JSON: Expecting property name enclosed in double quotes at line 1, column 2"),
         (b"5", "the body must be a JSON object with 'messages'"),
+        (b'{"a":"x\ny"}', "the body is not JSON: Invalid control character at line 1, column 8"),
         (b'{"a":NaN}', "the body is not JSON: NaN is not a number of JSON"),
         (b'{"a":[-Infinity]}', "the body is not JSON: -Infinity is not a number of JSON"),
         (b'{"a":1e400}', "the number 1e400 is out of range"),

@@ -109,11 +109,36 @@ def test_from_a_folder(run, forks, saved, tmp_path):
     resident = load(verify(reference.source.path, reference.source.fork), 256)
     assert resident.template.source == tiny.TEMPLATE
     resident.engine.close()
-    # Again, it is there already; nothing is written over.
+    # Again, the converted file is used; after a change of the folder nothing is written over.
     before = (forks / f"{file}.FORK.json").read_bytes()
-    code, _, err = run("second", f"FROM {saved}")
+    code, out, err = run("second", f"FROM {saved}")
+    assert (code, out) == (0, f"second is derived from tiny.model-v2-f16: {forks / 'second.MODEL.json'}\n")
+    assert err == f"{saved} is converted already: {forks / file}\n"
+    changed = tmp_path / saved.name
+    (changed / "config.json").write_text((changed / "config.json").read_text() + "\n")
+    code, _, err = run("third", f"FROM ./{saved.name}")
     assert code == 1 and "is pinned already" in err and "use FROM tiny.model-v2-f16" in err
     assert (forks / f"{file}.FORK.json").read_bytes() == before
+
+
+def test_a_name_is_a_models_before_it_is_a_folders(run, forks, tmp_path):
+    tiny.write(tmp_path / "model.gguf", MODEL)
+    make_folder(tmp_path / "model.gguf", tmp_path / "base", shards=1)
+    assert run("mario", "FROM base")[0] == 0
+    assert Registry(str(forks)).resolve("mario").source.file == "base.gguf"
+    (tmp_path / "base" / "adapter_model.safetensors").write_bytes(b"")  # model.safetensors holds the weights
+    assert run("luigi", "FROM ./base")[0] == 0
+    assert Registry(str(forks)).resolve("luigi").source.file == "base-F16.gguf"
+
+
+def test_a_file_of_a_folder_is_not_a_model(run, saved):
+    code, _, err = run("mario", f"FROM {saved}/model-00001-of-00002.safetensors")
+    assert code == 1 and err.endswith(f"a model in Hugging Face's format is its folder: FROM {saved}\n")
+
+
+def test_convert_of_a_folder_names_create(saved, capfd, tmp_path):
+    assert main(["convert", str(saved), "-o", str(tmp_path / "o.gguf"), "--outtype", "f16"]) == 1
+    assert "is a folder: `bankml create NAME -f Modelfile` converts it" in capfd.readouterr().err
 
 
 def test_a_folder_under_its_own_name_needs_no_manifest(run, forks, saved, tmp_path):

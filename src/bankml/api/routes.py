@@ -219,6 +219,7 @@ class NativeApplication:
         return ServerState(
             engine=self._library.last.provenance.engine,
             waiting=self._library.waiting,
+            processing=int(self._library.busy),
             model_bytes=0 if resident is None else resident.verified.identity.size,
             cache_bytes=0 if cache is None else cache.nbytes,
         )

@@ -1,6 +1,7 @@
 """`bankml convert | tokenize | chat-template`."""
 
 import json
+import os
 from argparse import Namespace
 
 from bankml.cli.output import about, file_bar, say, write
@@ -11,6 +12,11 @@ from bankml.errors import Refused, RequestError, UsageError
 def convert(arguments: Namespace) -> int:
     from bankml.convert.requantize import convert_gguf as rewrite
 
+    if os.path.isdir(arguments.file):
+        raise UsageError(
+            f"{arguments.file} is a folder: `bankml create NAME -f Modelfile` converts it, with the line"
+            f" `FROM {arguments.file}` in the Modelfile"
+        )
     with file_bar("converting", arguments.file) as progress:
         header = rewrite(
             arguments.file, arguments.output, arguments.outtype, overwrite=arguments.force, progress=progress

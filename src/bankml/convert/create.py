@@ -19,11 +19,14 @@ from bankml.gate.digest import sha256_file
 from bankml.gate.verify import verify
 from bankml.library.derived import check_free
 from bankml.library.derived import create as create_derived
+from bankml.library.json_file import parse_object, read_bytes
 from bankml.library.manifest import manifest_path
 from bankml.library.modelfile import Modelfile
 from bankml.library.names import aliases, derived_name, names
 from bankml.library.reference import Derived, PinnedFile
 from bankml.library.registry import Registry
+
+MOST_FORK_BYTES = 16 << 20
 
 Say = Callable[[str], None]
 Bar = Callable[[str, int], AbstractContextManager[Callable[[int], object] | None]]
@@ -49,7 +52,7 @@ def create(name: str, modelfile: Modelfile, folders: Folders, say: Say, bar: Bar
     derived_name(name)
     registry = Registry(folders.registry, also=(folders.models,))
     path = from_path(modelfile.source, folders.modelfile)
-    if path is None:
+    if path is None or _is_pinned_model(registry, modelfile.source):
         _require_found(registry, modelfile.source, folders)
         return create_derived(registry, name, modelfile)
     if os.path.isdir(path):
@@ -69,6 +72,16 @@ def from_path(source: str, relative_to: str) -> str | None:
     from bankml.convert.hugging_face.convert import is_model_folder
 
     return os.path.abspath(path) if is_model_folder(path) else None
+
+
+def _is_pinned_model(registry: Registry, source: str) -> bool:
+    """A name without a slash is that of a model before it is that of a folder."""
+    if "/" in source or source.startswith("~") or source.lower().endswith(".gguf"):
+        return False
+    try:
+        return registry.resolve(source) is not None
+    except NotFound:
+        return False
 
 
 def _require_found(registry: Registry, name: str, folders: Folders) -> None:
@@ -91,6 +104,11 @@ def _pinned(registry: Registry, path: str, bar: Bar) -> PinnedFile:
     if not os.path.lexists(path):
         raise FileProblem(f"cannot read {path}: no such file or directory")
     file = os.path.basename(path)
+    if not file.lower().endswith(".gguf"):
+        raise UsageError(
+            f"FROM {path}: expected a model's name, a GGUF file or a folder of safetensors; a model in Hugging Face's"
+            f" format is its folder: FROM {os.path.dirname(path)}"
+        )
     source = next((pin for pin in registry.pins() if pin.file == file), None)
     if source is None:
         raise Refused(
@@ -117,8 +135,10 @@ def _from_folder(
         raise UsageError(f"{name} is the name of the converted file {file} itself: choose another name")
     if not own:
         check_free(registry, name)
-    _check_not_there(registry, file, folders)
-    source = _convert(folder, file, folders, say, bar)
+    source = _converted_before(registry, file, folder, say)
+    if source is None:
+        _check_not_there(registry, file, folders)
+        source = _convert(folder, file, folders, say, bar)
     return source if own else create_derived(registry, name, replace(modelfile, source=source.name))
 
 
@@ -126,6 +146,27 @@ def _file_name(folder: str) -> str:
     """The GGUF's name: the folder's, with invalid characters replaced by dashes."""
     stem = re.sub(r"[^A-Za-z0-9_.-]+|\.\.+", "-", os.path.basename(folder)).strip("-.") or "model"
     return f"{stem[:60]}-F16.gguf"
+
+
+def _converted_before(registry: Registry, file: str, folder: str, say: Say) -> PinnedFile | None:
+    """The pinned file that an earlier call made of the same source files; None for another file or other sources."""
+    from bankml.convert.hugging_face.convert import source_names
+
+    source = next((pin for pin in registry.pins() if pin.file == file), None)
+    if source is None or source.path is None:
+        return None
+    converted = parse_object(read_bytes(source.fork, MOST_FORK_BYTES), source.fork).get("converted")
+    inputs = converted.get("inputs") if isinstance(converted, dict) else None
+    if not isinstance(inputs, list):
+        return None
+    recorded = {one["path"]: one["sha256"] for one in inputs}
+    if not source_names(folder) <= recorded.keys():
+        return None
+    paths = {name: os.path.join(folder, name) for name in recorded}
+    if not all(os.path.isfile(path) and sha256_file(path) == recorded[name] for name, path in paths.items()):
+        return None
+    say(f"{folder} is converted already: {source.path}")
+    return source
 
 
 def _check_not_there(registry: Registry, file: str, folders: Folders) -> None:

@@ -16,12 +16,13 @@ from bankml.measure.exposition import END, Family, counter, gauge, histogram, in
 class ServerState:
     """The current state of a server, for gauges. None: it has no such value.
 
-    `waiting` requests are queued for the model. `model_bytes` is the size of the loaded model's file, 0 when none is
-    loaded; `cache_bytes` the size of its prompt cache.
+    `waiting` requests are queued for the model, `processing` are being answered (0 or 1). `model_bytes` is the size
+    of the loaded model's file, 0 when none is loaded; `cache_bytes` the size of its prompt cache.
     """
 
     engine: str
     waiting: int | None = None
+    processing: int | None = None
     model_bytes: int | None = None
     cache_bytes: int | None = None
 
@@ -29,7 +30,7 @@ class ServerState:
 def exposition(counts: MetricCounts, state: ServerState, openmetrics: bool = False) -> bytes:
     """The text of all families."""
     answers = _answers(counts.totals, counts.ttft_seconds, counts.prompt_rate, counts.predicted_rate, openmetrics)
-    now = written([*_state(state), *_process()], openmetrics)
+    now = written([*_state(state), *_llama_server(counts.totals, state), *_process()], openmetrics)
     return written(_requests(counts), openmetrics) + answers + now + (END if openmetrics else b"")
 
 
@@ -92,6 +93,33 @@ def _state(state: ServerState) -> list[Family]:
     return [
         info("bankml_build", "What answers here.", (("version", __version__), ("engine", state.engine))),
         *(gauge(name, help_, value, unit) for name, help_, value, unit in gauges if value is not None),
+    ]
+
+
+def _llama_server(totals: Totals, state: ServerState) -> list[Family]:
+    """llama-server's own metrics, for dashboards made for it: those of its `/metrics` that have a value here."""
+    computed = totals.prompt_tokens - totals.cached_tokens
+    prompt_s, eval_s = (totals.prompt_ms or 0) / 1000, (totals.eval_ms or 0) / 1000
+    counters = (
+        ("prompt_tokens", "Prompt tokens computed, without those found in a cache.", computed),
+        ("prompt_tokens_cached", "Prompt tokens found in a cache.", totals.cached_tokens),
+        ("prompt_seconds", "Time spent on prompts.", prompt_s),
+        ("tokens_predicted", "Tokens generated.", totals.completion_tokens),
+        ("tokens_predicted_seconds", "Time spent generating tokens.", eval_s),
+    )
+    gauges = (
+        (
+            "prompt_tokens_seconds",
+            "Mean rate of prompts, in tokens/s.",
+            computed / prompt_s if prompt_s else 0,
+        ),
+        ("predicted_tokens_seconds", "Mean rate of generation.", totals.completion_tokens / eval_s if eval_s else 0),
+        ("requests_processing", "Requests being answered.", state.processing),
+        ("requests_deferred", "Requests that wait for the model.", state.waiting),
+    )
+    return [
+        *(counter(f"llamacpp:{name}", help_, (value, ())) for name, help_, value in counters),
+        *(gauge(f"llamacpp:{name}", help_, value) for name, help_, value in gauges if value is not None),
     ]
 
 

@@ -51,7 +51,8 @@ def read_json(body: bytes) -> Any:
     try:
         value = json.loads(text, parse_constant=_constant, parse_float=_float, parse_int=_integer)
     except json.JSONDecodeError as error:
-        raise RequestError(f"the body is not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from None
+        what = error.msg.removesuffix(" at")
+        raise RequestError(f"the body is not JSON: {what} at line {error.lineno}, column {error.colno}") from None
     except RecursionError:
         raise _too_deep() from None
     if body.count(b"[") + body.count(b"{") > MAX_DEPTH:

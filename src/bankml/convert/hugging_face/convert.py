@@ -55,6 +55,7 @@ SPECIAL_MAP = "special_tokens_map.json"
 ADDED_NUMBERS = "added_tokens.json"
 MODULES = "modules.json"  # of sentence-transformers: replaces the head
 INDEX = "model.safetensors.index.json"
+WEIGHTS = "model.safetensors"
 SUFFIX = ".safetensors"
 
 MOST_JSON_BYTES = 64 << 20
@@ -76,6 +77,12 @@ class Input:
 
 def is_model_folder(path: str | os.PathLike[str]) -> bool:
     return os.path.isfile(os.path.join(path, CONFIG))
+
+
+def source_names(folder: str) -> set[str]:
+    """The names of the folder's files that a conversion of it reads, if they are there."""
+    optional = (CONFIG, TOKENIZER, SETTINGS, GENERATION, SPECIAL_MAP, ADDED_NUMBERS, INDEX)
+    return {name for name in optional if os.path.exists(os.path.join(folder, name))}
 
 
 def weight_bytes(folder: str) -> int:
@@ -212,6 +219,8 @@ def _shards(folder: str, inputs: list[Input], stack: ExitStack) -> list[_Shard]:
             names = sorted(name for name in os.listdir(folder) if name.endswith(SUFFIX))
         except OSError as error:
             raise problem("list", folder, error) from error
+        if WEIGHTS in names:  # other files may be adapters, or the same weights in one piece
+            names = [WEIGHTS]
         if len(names) != 1:
             raise Refused(f"{folder} has {len(names) or 'no'} {SUFFIX} files and no {INDEX}: expected exactly one file")
         return [_Shard(folder, names[0], stack)]
