@@ -6,7 +6,7 @@ BUILD_TOOLS := "scikit-build-core>=0.10" "nanobind>=2.4" "cmake>=3.18" "ninja>=1
 # Warnings are errors here, not in a user's `pip install`.
 WERROR := -C cmake.define.BANKML_WERROR=ON
 # The C++ that clang-format keeps in shape; the tables of Unicode are generated.
-CPP := $(shell find native -name '*.cpp' -o -name '*.h' -o -name '*.inc' | grep -v -e native/capi/ -e unicode_tables)
+CPP := $(shell find native -name '*.cpp' -o -name '*.h' -o -name '*.inc' | grep -v -e native/capi/ -e unicode_tables -e iq/codes.h)
 SOURCES := $(shell find src native include -type f -not -name '*.pyc') CMakeLists.txt pyproject.toml
 
 .PHONY: demo test capi develop lint docs sanitize tsan oracle test-oracle clean

@@ -2,6 +2,13 @@
 #include "formats/bf16/bf16.h"
 #include "formats/f16/f16.h"
 #include "formats/f32/f32.h"
+#include "formats/iq1_m/iq1_m.h"
+#include "formats/iq1_s/iq1_s.h"
+#include "formats/iq2_s/iq2_s.h"
+#include "formats/iq2_xs/iq2_xs.h"
+#include "formats/iq2_xxs/iq2_xxs.h"
+#include "formats/iq3_s/iq3_s.h"
+#include "formats/iq3_xxs/iq3_xxs.h"
 #include "formats/iq4_nl/iq4_nl.h"
 #include "formats/iq4_xs/iq4_xs.h"
 #include "formats/mxfp4/mxfp4.h"
@@ -24,9 +31,10 @@ namespace bankml {
 namespace {
 
 constinit const WeightFormat *const formats[] = {
-    &f32_format,  &f16_format,   &q4_0_format,  &q4_1_format,  &q5_0_format, &q5_1_format,   &q8_0_format,
-    &q2_K_format, &q3_K_format,  &q4_K_format,  &q5_K_format,  &q6_K_format, &iq4_nl_format, &iq4_xs_format,
-    &bf16_format, &tq1_0_format, &tq2_0_format, &mxfp4_format, &q1_0_format, &q2_0_format,
+    &f32_format,     &f16_format,   &q4_0_format,   &q4_1_format,  &q5_0_format,  &q5_1_format,    &q8_0_format,
+    &q2_K_format,    &q3_K_format,  &q4_K_format,   &q5_K_format,  &q6_K_format,  &iq2_xxs_format, &iq2_xs_format,
+    &iq3_xxs_format, &iq1_s_format, &iq4_nl_format, &iq3_s_format, &iq2_s_format, &iq4_xs_format,  &iq1_m_format,
+    &bf16_format,    &tq1_0_format, &tq2_0_format,  &mxfp4_format, &q1_0_format,  &q2_0_format,
 };
 
 }  // namespace

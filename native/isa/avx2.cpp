@@ -4,6 +4,13 @@
 #include "formats/f16/f16.h"
 #include "formats/f32/f32.h"
 #include "formats/floats.h"
+#include "formats/iq1_m/iq1_m.h"
+#include "formats/iq1_s/iq1_s.h"
+#include "formats/iq2_s/iq2_s.h"
+#include "formats/iq2_xs/iq2_xs.h"
+#include "formats/iq2_xxs/iq2_xxs.h"
+#include "formats/iq3_s/iq3_s.h"
+#include "formats/iq3_xxs/iq3_xxs.h"
 #include "formats/iq4_nl/iq4_nl.h"
 #include "formats/iq4_xs/iq4_xs.h"
 #include "formats/mxfp4/mxfp4.h"
@@ -88,6 +95,20 @@ constinit const ProductOverride overrides[] = {
       .plan = avx2::iq4_nl_plan}},
     {&iq4_nl_format, iq4_nl_pairs, {.rows = product_of<Q8Column, avx2::iq4_nl_pairs_rows>}},
     {&iq4_nl_format, iq4_nl_lanes, {.rows = product_of<Q8Column, avx2::iq4_nl_lanes_rows>}},
+    {&iq2_xxs_format, lanes_family, {.rows = product_of<Q8KColumn, avx2::iq2_xxs_lanes_rows>}},
+    {&iq2_xxs_format, panel_family, {.rows = product_of<Q8KColumn, avx2::iq2_xxs_panel_rows>}},
+    {&iq2_xs_format, lanes_family, {.rows = product_of<Q8KColumn, avx2::iq2_xs_lanes_rows>}},
+    {&iq2_xs_format, panel_family, {.rows = product_of<Q8KColumn, avx2::iq2_xs_panel_rows>}},
+    {&iq3_xxs_format, lanes_family, {.rows = product_of<Q8KColumn, avx2::iq3_xxs_lanes_rows>}},
+    {&iq3_xxs_format, panel_family, {.rows = product_of<Q8KColumn, avx2::iq3_xxs_panel_rows>}},
+    {&iq1_s_format, lanes_family, {.rows = product_of<Q8KColumn, avx2::iq1_s_lanes_rows>}},
+    {&iq1_s_format, panel_family, {.rows = product_of<Q8KColumn, avx2::iq1_s_panel_rows>}},
+    {&iq3_s_format, lanes_family, {.rows = product_of<Q8KColumn, avx2::iq3_s_lanes_rows>}},
+    {&iq3_s_format, panel_family, {.rows = product_of<Q8KColumn, avx2::iq3_s_panel_rows>}},
+    {&iq2_s_format, lanes_family, {.rows = product_of<Q8KColumn, avx2::iq2_s_lanes_rows>}},
+    {&iq2_s_format, panel_family, {.rows = product_of<Q8KColumn, avx2::iq2_s_panel_rows>}},
+    {&iq1_m_format, lanes_family, {.rows = product_of<Q8KColumn, avx2::iq1_m_lanes_rows>}},
+    {&iq1_m_format, panel_family, {.rows = product_of<Q8KColumn, avx2::iq1_m_panel_rows>}},
     {&iq4_xs_format, lanes_family, {.rows = product_of<Q8KColumn, avx2::iq4_xs_lanes_rows>}},
     {&iq4_xs_format, panel_family, {.rows = product_of<Q8KColumn, avx2::iq4_xs_panel_rows>}},
     {&mxfp4_format,

@@ -13,7 +13,7 @@ from bankml.gguf.block_types import BLOCK_TYPES
 from bankml.gguf.header import TensorInfo
 from bankml.model.config import expected_tensors, read_config
 
-F32, F16, Q1_0, Q2_0, IQ1_M, NVFP4 = (BLOCK_TYPES[i] for i in (0, 1, 41, 42, 29, 40))
+F32, F16, Q1_0, Q2_0, Q8_1, NVFP4 = (BLOCK_TYPES[i] for i in (0, 1, 41, 42, 9, 40))
 
 
 def header(architecture="llama", kind=F16, tied=True, keys=None, tensors=None):
@@ -135,10 +135,10 @@ def test_weight_types_may_be_mixed():
 def test_a_type_that_is_not_supported_is_named_with_those_that_are():
     supported = ", ".join(one.name for one in _native.weight_formats())
     with pytest.raises(Refused) as refusal:
-        read_config(header(kind=IQ1_M))
-    assert refusal.value.message == f"unsupported weight type IQ1_M (supported: {supported})"
-    with pytest.raises(Refused, match=r"unsupported weight types IQ1_M and NVFP4 \(supported: "):
-        read_config(header(tensors={"blk.1.ffn_up.weight": IQ1_M, "blk.0.attn_k.weight": NVFP4}))
+        read_config(header(kind=Q8_1))
+    assert refusal.value.message == f"unsupported weight type Q8_1 (supported: {supported})"
+    with pytest.raises(Refused, match=r"unsupported weight types NVFP4 and Q8_1 \(supported: "):
+        read_config(header(tensors={"blk.1.ffn_up.weight": Q8_1, "blk.0.attn_k.weight": NVFP4}))
 
 
 def test_rows_of_quantized_weights_are_whole_blocks():

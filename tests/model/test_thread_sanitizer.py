@@ -17,8 +17,7 @@ SOURCES = [
     *NATIVE.glob("kernels/portable/*.cpp"),
     *NATIVE.glob("activations/*/format.cpp"),
     *NATIVE.glob("activations/*/portable.cpp"),
-    *NATIVE.glob("formats/*.cpp"),
-    *NATIVE.glob("formats/*/portable.cpp"),
+    *(NATIVE / "formats" / name / "portable.cpp" for name in ("f16", "q4_0", "q4_K")),
     *(NATIVE / "isa" / name for name in ("instruction_set.cpp", "portable.cpp", "generic.cpp")),
 ]
 

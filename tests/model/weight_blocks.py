@@ -9,7 +9,8 @@ FORMATS = {one.name: one for one in _native.weight_formats()}
 SCALES = {
     "Q4_0": (0,), "Q4_1": (0, 2), "Q5_0": (0,), "Q5_1": (0, 2), "Q8_0": (0,), "Q1_0": (0,), "Q2_0": (0,),
     "Q2_K": (80, 82), "Q3_K": (108,), "Q4_K": (0, 2), "Q5_K": (0, 2), "Q6_K": (208,),
-    "IQ4_NL": (0,), "IQ4_XS": (0,), "TQ1_0": (52,), "TQ2_0": (64,),
+    "IQ4_NL": (0,), "IQ4_XS": (0,), "TQ1_0": (52,), "TQ2_0": (64,), "IQ2_XXS": (0,), "IQ2_XS": (0,), "IQ2_S": (0,),
+    "IQ3_XXS": (0,), "IQ3_S": (0,), "IQ1_S": (0,), "IQ1_M": (),
 }  # fmt: skip
 # Scales that are no numbers, too small to be normal, or of no size.
 HARD_SCALES = np.array([np.inf, -np.inf, np.nan, 6e-8, -6e-8, 0.0, -0.0, 65504.0], np.float16)
@@ -30,6 +31,9 @@ def random_weights(seed: int, name: str, rows: int, columns: int, hard: bool = F
     if name == "MXFP4":
         blocks[:, 0] = rng.randint(0 if hard else 112, 128, len(blocks))
         return blocks.reshape(rows, -1)
+    if name == "IQ1_M":  # a quarter of its scale, which is about 0.01, in the top of each of four words
+        for i, nibble in enumerate((rng.randint(0, 16, len(blocks)), 1, 1, 2)):
+            blocks[:, 49 + 2 * i] = blocks[:, 49 + 2 * i] & 15 | np.asarray(nibble, np.uint8) << 4
     for at in SCALES[name]:
         scales = (rng.randint(-500, 500, len(blocks)) / np.float32(16384)).astype(np.float16)
         if hard:

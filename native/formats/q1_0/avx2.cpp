@@ -1,8 +1,8 @@
 // The Q1_0 product in AVX2.
 #include <cmath>
 
+#include "formats/avx2_blocks.h"
 #include "formats/q1_0/q1_0.h"
-#include "kernels/avx2/bytes.h"
 
 namespace bankml::avx2 {
 namespace {
@@ -24,23 +24,34 @@ void q1_0_rows(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8C
                std::size_t ldy) {
     const std::size_t blocks = k / q1_0_weights;
     for (std::size_t r = 0; r < rows; ++r, w += blocks * q1_0_block_bytes) {
-        for (std::size_t c = 0; c < n; ++c) {
-            __m256 acc = _mm256_setzero_ps();
+        for_columns<4>(n, [&]<std::size_t C>(std::size_t first) {
+            __m256 acc[C];
+            for (__m256 &a : acc) {
+                a = _mm256_setzero_ps();
+            }
             for (std::size_t b = 0; b < blocks; ++b) {
                 const std::uint8_t *block = w + b * q1_0_block_bytes;
-                __m256 part = _mm256_setzero_ps();
+                __m256 part[C];
                 for (std::size_t j = 0; j < 4; ++j) {
                     const __m256i absent = absent_bits(block + 2 + j * 4);
-                    const __m256i q = load_bytes(columns[c].q + b * q1_0_weights + j * 32);
-                    const __m256i signed_q = _mm256_sub_epi8(_mm256_xor_si256(q, absent), absent);
-                    const __m256 four = _mm256_cvtepi32_ps(sum_fours(signed_q));
-                    const __m256 d = _mm256_set1_ps(columns[c].d[b * 4 + j]);
-                    part = j == 0 ? _mm256_mul_ps(d, four) : _mm256_fmadd_ps(d, four, part);
+                    for (std::size_t c = 0; c < C; ++c) {
+                        const Q8Column &x = columns[first + c];
+                        const __m256i q = load_bytes(x.q + b * q1_0_weights + j * 32);
+                        const __m256i signed_q = _mm256_sub_epi8(_mm256_xor_si256(q, absent), absent);
+                        const __m256 four = _mm256_cvtepi32_ps(sum_fours(signed_q));
+                        const __m256 d = _mm256_set1_ps(x.d[b * 4 + j]);
+                        part[c] = j == 0 ? _mm256_mul_ps(d, four) : _mm256_fmadd_ps(d, four, part[c]);
+                    }
                 }
-                acc = _mm256_fmadd_ps(_mm256_set1_ps(widen_one(block_scale(block))), part, acc);
+                const __m256 scale = _mm256_set1_ps(widen_one(block_scale(block)));
+                for (std::size_t c = 0; c < C; ++c) {
+                    acc[c] = _mm256_fmadd_ps(scale, part[c], acc[c]);
+                }
             }
-            y[c * ldy + r] = sum_halves(acc);
-        }
+            for (std::size_t c = 0; c < C; ++c) {
+                y[(first + c) * ldy + r] = sum_halves(acc[c]);
+            }
+        });
     }
 }
 

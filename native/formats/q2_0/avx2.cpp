@@ -1,8 +1,8 @@
 // The Q2_0 product in AVX2.
 #include <cmath>
 
+#include "formats/avx2_blocks.h"
 #include "formats/q2_0/q2_0.h"
-#include "kernels/avx2/bytes.h"
 
 namespace bankml::avx2 {
 namespace {
@@ -27,23 +27,33 @@ inline __m256i spread_codes(const std::uint8_t *codes) {
 void q2_0_rows(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8Column *columns, std::size_t n, float *y,
                std::size_t ldy) {
     const std::size_t blocks = k / q2_0_weights;
-    const __m256i ones = _mm256_set1_epi16(1);
     for (std::size_t r = 0; r < rows; ++r, w += blocks * q2_0_block_bytes) {
-        for (std::size_t c = 0; c < n; ++c) {
-            float total = 0.0f;
+        for_columns<4>(n, [&]<std::size_t C>(std::size_t first) {
+            float total[C] = {};
             for (std::size_t b = 0; b < blocks; ++b) {
                 const std::uint8_t *block = w + b * q2_0_block_bytes;
-                float part = 0.0f;
-                for (std::size_t j = 0; j < 2; ++j) {
-                    const __m256i q = load_bytes(columns[c].q + b * q2_0_weights + j * 32);
-                    const __m256i pairs = _mm256_maddubs_epi16(spread_codes(block + 2 + j * 8), q);
-                    const std::int32_t whole = sum_all(_mm256_madd_epi16(pairs, ones)) - columns[c].sum[b * 2 + j];
-                    part = std::fma(columns[c].d[b * 2 + j], float(whole), part);
+                const __m256i low = spread_codes(block + 2), high = spread_codes(block + 10);
+                const float scale = widen_one(block_scale(block));
+                for (std::size_t c = 0; c < C; ++c) {
+                    const Q8Column &x = columns[first + c];
+                    const std::int8_t *q = x.q + b * q2_0_weights;
+                    const __m256i first_fours = pairs_to_fours(_mm256_maddubs_epi16(low, load_bytes(q)));
+                    const __m256i next_fours = pairs_to_fours(_mm256_maddubs_epi16(high, load_bytes(q + 32)));
+                    // Both sums at once: of each 128 bits, then of their halves.
+                    const __m256i eights = _mm256_hadd_epi32(first_fours, next_fours);
+                    const __m256i sixteens = _mm256_hadd_epi32(eights, eights);
+                    const __m128i whole =
+                        _mm_add_epi32(_mm256_castsi256_si128(sixteens), _mm256_extracti128_si256(sixteens, 1));
+                    const std::int32_t one = _mm_cvtsi128_si32(whole) - x.sum[b * 2];
+                    const std::int32_t two = _mm_extract_epi32(whole, 1) - x.sum[b * 2 + 1];
+                    const float part = std::fma(x.d[b * 2 + 1], float(two), x.d[b * 2] * float(one));
+                    total[c] = std::fma(scale, part, total[c]);
                 }
-                total = std::fma(widen_one(block_scale(block)), part, total);
             }
-            y[c * ldy + r] = total;
-        }
+            for (std::size_t c = 0; c < C; ++c) {
+                y[(first + c) * ldy + r] = total[c];
+            }
+        });
     }
 }
 

@@ -1,0 +1,18 @@
+// The IQ2_XS products in AVX2.
+#include "formats/iq2_xs/iq2_xs.h"
+
+#include "formats/iq/avx2.h"
+
+namespace bankml::avx2 {
+
+void iq2_xs_lanes_rows(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8KColumn *columns, std::size_t n,
+                       float *y, std::size_t ldy) {
+    iq_lanes_rows<IQ2XSCodec>(w, rows, k, columns, n, y, ldy);
+}
+
+void iq2_xs_panel_rows(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8KColumn *columns, std::size_t n,
+                       float *y, std::size_t ldy) {
+    panel_rows<IqCodec<IQ2XSCodec>>(w, rows, k, columns, n, y, ldy);
+}
+
+}  // namespace bankml::avx2

@@ -1,0 +1,18 @@
+// The IQ2_XXS products in AVX2.
+#include "formats/iq2_xxs/iq2_xxs.h"
+
+#include "formats/iq/avx2.h"
+
+namespace bankml::avx2 {
+
+void iq2_xxs_lanes_rows(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8KColumn *columns, std::size_t n,
+                        float *y, std::size_t ldy) {
+    iq_lanes_rows<IQ2XXSCodec>(w, rows, k, columns, n, y, ldy);
+}
+
+void iq2_xxs_panel_rows(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8KColumn *columns, std::size_t n,
+                        float *y, std::size_t ldy) {
+    panel_rows<IqCodec<IQ2XXSCodec>>(w, rows, k, columns, n, y, ldy);
+}
+
+}  // namespace bankml::avx2
