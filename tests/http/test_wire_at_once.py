@@ -7,7 +7,7 @@ import threading
 import time
 
 from bankml.http import server
-from bankml.http.exchange import BufferedResponse, RequestOutcome
+from bankml.http.exchange import CompleteResponse, RequestOutcome
 from bankml.http.limits import Limits
 from tests.http.conftest import Served, Trial, read_all
 from tests.http.test_wire_answers import answers, get, post
@@ -29,7 +29,7 @@ class Loop:
             raise ValueError("the secret words of a message")
         if not request.path.startswith("/now"):
             return None
-        return BufferedResponse(200, b"x" * 256 * KIB if request.path == "/now-big" else b'"now"'), RequestOutcome(
+        return CompleteResponse(200, b"x" * 256 * KIB if request.path == "/now-big" else b'"now"'), RequestOutcome(
             200, note="at once"
         )
 

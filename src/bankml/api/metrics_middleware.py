@@ -13,7 +13,7 @@ from typing import Protocol
 from bankml.api.ui import page
 from bankml.errors import MethodNotAllowed
 from bankml.http.error_bodies import error_object
-from bankml.http.exchange import BufferedResponse, Reply, Request, RequestOutcome
+from bankml.http.exchange import CompleteResponse, Reply, Request, RequestOutcome
 from bankml.http.json_out import json_bytes
 from bankml.measure.completions import Completions, Record
 from bankml.measure.counters import Counters
@@ -62,7 +62,7 @@ class MetricsMiddleware:
             self._computed(line)
         return line
 
-    def at_once(self, request: Request) -> tuple[BufferedResponse, RequestOutcome] | None:
+    def at_once(self, request: Request) -> tuple[CompleteResponse, RequestOutcome] | None:
         """What is told of the paths here, where it need not be measured first (exchange.AtOnce)."""
         return self._tell(request, self._usage.latest)
 
@@ -85,7 +85,7 @@ class MetricsMiddleware:
 
     def _tell(
         self, request: Request, usage: Callable[[], bytes | None]
-    ) -> tuple[BufferedResponse, RequestOutcome] | None:
+    ) -> tuple[CompleteResponse, RequestOutcome] | None:
         """What one of the paths here tells; None for every other path, and for the usage where `usage` gives none."""
         if request.address != "gateway" or request.path not in OWN:
             return None
@@ -94,7 +94,7 @@ class MetricsMiddleware:
             whole = self._look(request, usage)
         else:
             error = MethodNotAllowed(f"{request.path} answers {' and '.join(METHODS)} only")
-            whole = BufferedResponse(
+            whole = CompleteResponse(
                 error.status, json_bytes(error_object(error)), headers=(("Allow", ", ".join(METHODS)),)
             )
             note = error.kind
@@ -103,20 +103,20 @@ class MetricsMiddleware:
         self._counters.request(request.path, whole.status)
         return whole, RequestOutcome(whole.status, note=note)
 
-    def _look(self, request: Request, usage: Callable[[], bytes | None]) -> BufferedResponse | None:
+    def _look(self, request: Request, usage: Callable[[], bytes | None]) -> CompleteResponse | None:
         match request.path:
             case "/bankml/metrics":
-                return BufferedResponse(200, self._completions.written())
+                return CompleteResponse(200, self._completions.written())
             case "/bankml/usage":
                 sample = usage()
-                return None if sample is None else BufferedResponse(200, sample)
+                return None if sample is None else CompleteResponse(200, sample)
             case "/metrics":
                 openmetrics = "application/openmetrics-text" in request.headers.get("accept", "")
                 text = exposition(self._counters.counts(), self._application.state(), openmetrics)
-                return BufferedResponse(200, text, OPENMETRICS if openmetrics else TEXT)
+                return CompleteResponse(200, text, OPENMETRICS if openmetrics else TEXT)
             case _:
                 shown = page.load()
-                return BufferedResponse(200, shown.body, "text/html; charset=utf-8", shown.headers)
+                return CompleteResponse(200, shown.body, "text/html; charset=utf-8", shown.headers)
 
 
 def _record(timing: Timing, prompt: int | None, cached: int | None, completion: int | None) -> Record:

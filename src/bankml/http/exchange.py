@@ -50,7 +50,7 @@ class RequestOutcome:
 
 
 @dataclass(frozen=True)
-class BufferedResponse:
+class CompleteResponse:
     """A response that is not streamed. `body` is that of a GET; the server omits it for a HEAD."""
 
     status: int
@@ -59,7 +59,7 @@ class BufferedResponse:
     headers: Headers = ()
 
 
-AtOnce = Callable[[Request], tuple[BufferedResponse, RequestOutcome] | None]
+AtOnce = Callable[[Request], tuple[CompleteResponse, RequestOutcome] | None]
 """Called on the event loop: handles requests that need no waiting, reading or computing worth a thread. None for all
 others, which the application handles."""
 
@@ -69,7 +69,7 @@ class Reply(Protocol):
     client has disconnected."""
 
     def whole(self, status: int, body: bytes, content_type: str = JSON, headers: Headers = ()) -> None:
-        """Sends a complete response, as in `BufferedResponse`."""
+        """Sends a complete response, as in `CompleteResponse`."""
 
     def start(self, status: int, content_type: str, ping_interval: float | None = None, headers: Headers = ()) -> None:
         """Sends the head of a streamed response; from here on the status can no longer change.

@@ -15,7 +15,7 @@ from typing import cast
 import h11
 
 from bankml.errors import OutOfMemory
-from bankml.http.exchange import BufferedResponse, Request, RequestOutcome
+from bankml.http.exchange import CompleteResponse, Request, RequestOutcome
 from bankml.http.gateway import Gateway
 from bankml.http.hangup import still_reads
 from bankml.http.log import AccessLogEntry
@@ -194,9 +194,9 @@ class ClientProtocol(asyncio.Protocol):
             self._reply = None
             body = error_body(error, action.request.path, self._address)
             outcome = RequestOutcome(error.status, note="out of memory")
-            self._answer_at_once(action.request, BufferedResponse(error.status, body), outcome)
+            self._answer_at_once(action.request, CompleteResponse(error.status, body), outcome)
 
-    def _known(self, request: Request) -> tuple[BufferedResponse, RequestOutcome] | None:
+    def _known(self, request: Request) -> tuple[CompleteResponse, RequestOutcome] | None:
         """The response that needs no worker; None too while the client does not read."""
         if self._write_paused:
             return None
@@ -205,7 +205,7 @@ class ClientProtocol(asyncio.Protocol):
         except Exception:  # a defect: the application meets it too and logs it
             return None
 
-    def _answer_at_once(self, request: Request, response: BufferedResponse, line: RequestOutcome) -> None:
+    def _answer_at_once(self, request: Request, response: CompleteResponse, line: RequestOutcome) -> None:
         connection, now = self._connection, time.monotonic()
         head = connection.begin(response.status, response.content_type, response.headers, len(response.body))
         actions = [Send(head + connection.body(response.body)), *connection.end(now)]
