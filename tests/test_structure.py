@@ -29,13 +29,6 @@ FIXED = {
 }
 """Messages, or parts of them, that stay as they are."""
 
-_ROOMS_NOT_YET = ("capi", "errors", "gate", "gateway", "gguf", "measure")
-PAGES_NOT_YET = {"capi.md", "receipts.md", *(f"rooms/{room}.md" for room in _ROOMS_NOT_YET)}
-"""Pages that still have old words."""
-
-CLASSES_NOT_YET: set[str] = set()
-"""Names that two classes still have."""
-
 
 def test_no_cycle_between_files():
     assert cycles(SOURCES) == []
@@ -95,7 +88,7 @@ def test_a_long_function_is_found():
 
 
 def test_class_names_are_unique():
-    assert class_names(SOURCES).keys() <= CLASSES_NOT_YET
+    assert class_names(SOURCES) == {}
 
 
 def test_a_second_class_of_a_name_is_found():
@@ -113,9 +106,7 @@ def test_messages_use_the_fields_terms():
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_pages_use_the_fields_terms(page, request):
-    if page.as_posix().endswith(tuple(f"/docs/{name}" for name in PAGES_NOT_YET)):
-        request.applymarker(pytest.mark.xfail(strict=False, reason="not rewritten yet"))
+def test_pages_use_the_fields_terms(page):
     assert old_words(CODE.sub("", page.read_text())) == []
 
 

@@ -58,6 +58,10 @@ def _no_constant(name: str) -> NoReturn:
 _JSON = json.JSONDecoder(object_pairs_hook=_once, parse_constant=_no_constant)
 
 
+COMMON_FIELDS = ("created", "id", "model", "system_fingerprint", "object")
+"""What every chunk of a stream has in common."""
+
+
 class Transcript:
     """What has been read of one response. `tally` hashes its content."""
 
@@ -66,6 +70,7 @@ class Transcript:
         self._messages = ChatMessages()
         self._usage: dict[str, Any] = {}
         self._timings: dict[str, Any] = {}
+        self._common: dict[str, Any] = {}
         self.choices_seen = False
         self.finish = ""
 
@@ -76,6 +81,7 @@ class Transcript:
         """
         if RECEIPT_KEY in found:
             raise broken("it has a receipt already: the engine must be llama-server itself")
+        self._common = self._common or {name: found[name] for name in COMMON_FIELDS if name in found}
         choices = found.get("choices")
         if not isinstance(choices, list) or not all(
             isinstance(choice, dict) and isinstance(choice.get(part), dict) for choice in choices
@@ -107,6 +113,11 @@ class Transcript:
         if prompt is None and fresh is not None and cached is not None:
             prompt = fresh + cached
         return ReportedUsage(prompt, cached, made if completion is None else completion)
+
+    def receipt_chunk(self) -> dict[str, object]:
+        """The receipt in a chunk with a choice that adds nothing: clients expect every chunk to have one."""
+        choice: dict[str, Any] = {"finish_reason": None, "index": 0, "delta": {}}
+        return {"choices": [choice], **self._common, RECEIPT_KEY: self.receipt()}
 
     def receipt(self) -> dict[str, object]:
         counts = self.counts
@@ -210,7 +221,7 @@ class EventStream:
             return self._done
         if not self._transcript.choices_seen:
             raise broken("the stream has no choices")
-        return sse_event({RECEIPT_KEY: self._transcript.receipt()}) + self._done
+        return sse_event(self._transcript.receipt_chunk()) + self._done
 
     def _read(self, one: bytes) -> None:
         data = _data(one)
