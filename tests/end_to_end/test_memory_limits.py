@@ -56,17 +56,7 @@ def listening(port, process):
 def test_a_shortage_of_memory_is_an_answer(model, limit):
     ports = free_port(), free_port()
     addresses = [f"--listen=127.0.0.1:{ports[0]}", f"--upstream=127.0.0.1:{ports[1]}"]
-    command = [
-        sys.executable,
-        "-m",
-        "bankml",
-        "serve",
-        model.path,
-        "--fork",
-        model.fork_path,
-        "--native",
-        "--threads=2",
-    ]
+    words = ["serve", model.path, "--fork", model.fork_path, "--native", "--threads=2", *addresses]
     with subprocess.Popen(
         [sys.executable, "-m", "bankml", *words],
         stderr=subprocess.PIPE,
