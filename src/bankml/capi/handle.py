@@ -98,8 +98,8 @@ class Handle:
             generation = chat_generation(chat, resident)
             tally = Tally(resident.provenance, request, arrived)
             logprobs = Logprobs(resident.tokens.piece, tally)
-            whole = wire_writer(chat, Head(reference.name), resident, reply, logprobs, generation)
-            writer = PieceWriter(whole, piece)
+            buffered = wire_writer(chat, Head(reference.name), resident, reply, logprobs, generation)
+            writer = PieceWriter(buffered, piece)
             return PreparedGeneration(writer.cut(generation), tally, writer)
 
         try:
@@ -122,8 +122,8 @@ class PieceWriter:
     The pieces joined are the object's content.
     """
 
-    def __init__(self, whole: Writer, piece: Piece) -> None:
-        self._whole = whole
+    def __init__(self, buffered: Writer, piece: Piece) -> None:
+        self._buffered = buffered
         self._piece = piece
         self._prefill = ""
         self._stopped = False
@@ -131,27 +131,27 @@ class PieceWriter:
     def cut(self, generation: Generation) -> Generation:
         """`generation`, ended after the Step at which the host's callback returned False."""
 
-        def told(steps: Iterable[Step]) -> Iterator[Step]:
+        def until_stopped(steps: Iterable[Step]) -> Iterator[Step]:
             for step in generation.told(steps):
                 yield step
                 if self._stopped:
                     return
 
-        return replace(generation, told=told)
+        return replace(generation, told=until_stopped)
 
     def begin(self, prefill: str) -> None:
         self._prefill = prefill
-        self._whole.begin(prefill)
+        self._buffered.begin(prefill)
 
     def step(self, step: Step) -> None:
-        self._whole.step(step)
+        self._buffered.step(step)
         text, self._prefill = self._prefill + step.text, ""
         if text and not self._piece(text.encode("utf-8")):
             self._stopped = True
 
     def end(self, last: Step, receipt: Receipt) -> None:
         """A generation that the host stopped has the finish reason `stop`, as one that a stop string ended."""
-        self._whole.end(last if last.finish is not None else replace(last, finish="stop"), receipt)
+        self._buffered.end(last if last.finish is not None else replace(last, finish="stop"), receipt)
 
 
 class Collected:
