@@ -195,6 +195,10 @@ PREFIXES = {1: "error", 2: "refuse", 3: "need_more"}
 """The first word of the line about an error, by exit code."""
 
 
+NO_THREAD = "can't start new thread"
+"""The message of Python's RuntimeError about a thread that the system does not start."""
+
+
 def final_line(error: BaseException) -> str:
     """The line about `error` that a command ends with on stderr, and that the C API gives as its reason."""
     if isinstance(error, BankmlError):
@@ -203,6 +207,8 @@ def final_line(error: BaseException) -> str:
         return "error: interrupted"
     if isinstance(error, MemoryError):
         return "error: out of memory"
+    if isinstance(error, RuntimeError) and str(error) == NO_THREAD:
+        return "error: out of memory: the system starts no further thread"
     if isinstance(error, OSError):
         place = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
         return f"error: {one_line(place + (error.strerror or str(error)).lower())}"

@@ -159,8 +159,8 @@ def test_one_letter_changed(form):
         (b"{}", "the answer carries 0 receipts, not one"),
         (b'{"bankml_receipt": 5}', "the answer carries 1 receipts, not one"),
         (b"data: {}\n\n", "the answer cannot be read: the stream ends without data: [DONE]"),
-        (b"data: 5\n\ndata: [DONE]\n\n", "the answer cannot be read: it holds JSON that is not an object"),
-        (b'{"a":' + b"[" * 100000, "the answer cannot be read: its JSON is nested too deep"),
+        (b"data: 5\n\ndata: [DONE]\n\n", "the answer cannot be read: it has JSON that is not an object"),
+        (b'{"a":' + b"[" * 100000, "the answer cannot be read: its JSON is nested too deeply"),
     ],
 )
 def test_what_is_no_answer(answer, problem):

@@ -116,24 +116,24 @@ class PieceWriter:
     The pieces joined are the object's content.
     """
 
-    def __init__(self, whole: Writer, piece: Piece) -> None:
-        self._whole = whole
+    def __init__(self, buffered: Writer, piece: Piece) -> None:
+        self._buffered = buffered
         self._piece = piece
 
     def accept(self) -> None:
-        self._whole.accept()
+        self._buffered.accept()
 
     def progress(self, progress: PromptProgress) -> None:
         """Not reported."""
 
     def step(self, step: Step, deltas: Sequence[Delta]) -> bool:
         """False once the host wants no more: the answer then ends, with `stop` for its reason."""
-        self._whole.step(step, deltas)
+        self._buffered.step(step, deltas)
         text = content_of(deltas)
         return not text or self._piece(text.encode("utf-8"))
 
     def end(self, last: Step, receipt: Receipt) -> None:
-        self._whole.end(last, receipt)
+        self._buffered.end(last, receipt)
 
 
 class Collected:

@@ -50,7 +50,7 @@ class NotPlainFile(FileProblem):
 class SlotFolder:
     """The folder at `path`. Unfinished files of a killed server are removed.
 
-    With `trust` slot files are accepted whoever wrote them. Raises UsageError when there is no such folder.
+    With `trust` slot files of other servers are accepted. Raises UsageError when there is no such folder.
     """
 
     def __init__(self, path: str, trust: bool = False) -> None:

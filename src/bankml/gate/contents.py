@@ -23,6 +23,6 @@ class FileContents:
         self._memory = memory
 
     def take(self) -> mmap.mmap | None:
-        """The whole file's bytes the first time, then None. None too where `verify` kept none."""
+        """The file's bytes the first time, then None; None too where `verify` kept none."""
         memory, self._memory = self._memory, None
         return memory

@@ -45,7 +45,7 @@ class Verified:
 
     @property
     def unchanged(self) -> bool:
-        """Whether `path` is still the file that was verified, as far as its identity tells."""
+        """Whether `path` is still the file that was verified, by its identity."""
         try:
             self.check_unchanged()
         except ModelChanged:
@@ -53,7 +53,7 @@ class Verified:
         return True
 
     def check_unchanged(self) -> None:
-        """Raises ModelChanged unless `path` is still the file that was verified, as far as its identity tells."""
+        """Raises ModelChanged unless `path` is still the file that was verified, by its identity."""
         try:
             now = FileIdentity.of(self.path)
         except FileProblem as error:
@@ -143,7 +143,7 @@ def record(
     """Hashes a file and writes its record into the FORK.json at `fork_path`.
 
     With `expected` (64 lower-case hex digits) the file must hash to it, and an older record of another sha256 is
-    replaced: the caller vouches for the new one. Without it an older record that differs is refused. Raises Refused,
+    replaced: the caller confirms the new one. Without it an older record that differs is refused. Raises Refused,
     FileProblem.
     """
     with open_regular(path) as file:

@@ -75,7 +75,7 @@ class Reply(Protocol):
         """Sends the head of a streamed response; from here on the status can no longer change.
 
         With `ping_interval` (seconds) a stream of server-sent events gets a comment (`: ping`) whenever it was silent
-        for so long, also while the caller waits or computes. Each `write` must then be whole events.
+        for so long, also while the caller waits or computes. Each `write` must then be complete events.
         """
 
     def write(self, data: bytes) -> bool:

@@ -7,10 +7,10 @@
     connections    32           open connections of both addresses together       uvicorn none, Apache 256
     spare          1 s          idle, until a connection gives way where none is free nginx at once, Apache never
     excess         96           connections beyond these, waiting for their 503   none: more are closed unanswered
-    head           30 s         a whole head, from its first byte                 Apache 20-40 s, nginx 60 s
+    head           30 s         a complete head, from its first byte               Apache 20-40 s, nginx 60 s
     idle           30 s         a connection kept alive, until the next head      Apache 5 s, nginx 75 s
     body_pause     30 s         between two parts of a body                       nginx 60 s
-    body_time      300 s        a whole body, however steadily it drips           Apache 20 s and 500 B/s, nginx none
+    body_time      300 s        a complete body, at any rate                      Apache 20 s and 500 B/s, nginx none
     write_pause    120 s        between two bytes the client takes                nginx 60 s
     drain          0.2 s        reading from a client that will get 503           the loopback rules
     linger         10 s         reading on after the last answer's last byte      nginx lingering_time 30 s, Apache 2 s

@@ -1,4 +1,4 @@
-"""What the event loop reports to nobody in particular: defects, and connections that it cannot accept."""
+"""Logs what the event loop reports: defects, and connections that it cannot accept."""
 
 import asyncio
 import errno

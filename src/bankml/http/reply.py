@@ -15,7 +15,7 @@ from enum import Enum, auto
 from bankml.http.exchange import JSON, Headers
 from bankml.http.relay import Relay
 
-_CANCEL_POLL = 0.1  # seconds between looks at whether a relay is still wanted
+_CANCEL_POLL = 0.1  # seconds between checks whether a relay is cancelled or silent
 
 
 class ReplyState(Enum):

@@ -15,7 +15,7 @@ T = TypeVar("T")
 class SharedSample(Generic[T]):
     """Takes a sample when one is requested and the last one began more than `age` seconds ago.
 
-    Whoever finds one being taken waits for that one, so nobody waits longer than one sample takes, and all who wait get
+    A caller that finds one being taken waits for it, so no call takes longer than one sample, and all that wait get
     the same. An error is shared as a sample is.
     """
 

@@ -1,7 +1,7 @@
-"""Does a receipt fit the request that was sent and the answer that came? Every hash is computed anew from the bytes.
+"""Checks a receipt against the request and the response: every hash is computed from the bytes.
 
-Nothing here trusts the answer: it may be damaged, cut short or not an answer at all. What is wrong is said in
-sentences, never raised.
+The response is not trusted: it may be damaged, incomplete or something else. Problems are returned as sentences, never
+raised.
 """
 
 import json
@@ -36,13 +36,13 @@ said last counts: a stream may count as it goes."""
 MARKS = ("choices", "done", "stop")
 """What the objects of `/v1`, of `/api` and of `/completion` have."""
 
-Asked = Literal["messages", "prompt"]
-"""What a request asks with: a chat, or one prompt."""
+PromptField = Literal["messages", "prompt"]
+"""The member of a request that has its input: a chat, or one prompt."""
 
 
 @dataclass(frozen=True)
 class Checked:
-    """The receipt and the text found in an answer, and every reason to doubt them (none: they fit)."""
+    """The receipt and the text of an answer, and every problem found (none: the receipt is true)."""
 
     receipt: Mapping[str, object] | None
     text: str
@@ -57,7 +57,7 @@ def check(request_body: bytes, answer: bytes) -> Checked:
     """Checks an answer of `/v1/chat/completions`, `/v1/completions`, `/completion`, `/api/chat` or `/api/generate`
     against its request's body.
 
-    The answer is a JSON object, a stream of events, or lines of JSON. Its text is what stands where that API has it. A
+    The answer is a JSON object, an event stream, or lines of JSON. Its text is at the place where that API has it. A
     receipt has `logprobs_sha256` exactly when the answer carries probabilities, and the answer's counts are its own.
     """
     try:
@@ -67,8 +67,8 @@ def check(request_body: bytes, answer: bytes) -> Checked:
         return Checked(None, "", (f"the answer cannot be read: it is not UTF-8 (byte {error.start})",))
     except ValueError as error:
         return Checked(None, "", (f"the answer cannot be read: {error}",))
-    asked = asked_with(request_body)
-    text = "".join(part for found in objects for part in texts(found, asked))
+    field = prompt_field_of(request_body)
+    text = "".join(part for found in objects for part in texts(found, field))
     receipts = [found[RECEIPT_KEY] for found in objects if RECEIPT_KEY in found]
     if len(receipts) != 1 or not isinstance(receipts[0], dict):
         return Checked(None, text, (f"the answer carries {len(receipts)} receipts, not one",))
@@ -94,7 +94,7 @@ def _differs(field: str, receipt: Mapping[str, object], what: str, data: bytes) 
 
 
 def probabilities(source: str) -> Iterable[bytes]:
-    """The entries of the tokens' probabilities in one JSON object, as written: what `logprobs_sha256` is taken of."""
+    """The source text of the probabilities' entries in one JSON object, which `logprobs_sha256` covers."""
     for path in LOGPROBS:
         array = raw_value(source, path) or ""
         if array.startswith("[") and (entries := array[1:-1].strip()):
@@ -157,14 +157,13 @@ def _at(found: Mapping[str, object], path: str) -> object:
 
 
 def _mixed(objects: Iterable[Mapping[str, object]]) -> str | None:
-    """Each API's clients would find another text in it."""
+    """Fields of several APIs: the clients of each would read another text."""
     found = [mark for mark in MARKS if any(mark in one for one in objects)]
     return f"the answer has {' and '.join(found)}, which no one API's answers have" if len(found) > 1 else None
 
 
 def _json_texts(answer: bytes) -> list[str]:
-    """The JSON objects of an answer as text: the one it is, or one for each event or line of a stream that reached its
-    end."""
+    """The JSON objects of an answer as text: one, or one for each event or line of a complete stream."""
     body = answer.decode("utf-8")
     if body.lstrip().startswith("{"):
         lines = [line for line in body.split("\n") if line.strip()]
@@ -180,7 +179,7 @@ def _json_texts(answer: bytes) -> list[str]:
 
 
 def _are_objects(lines: list[str]) -> bool:
-    """Whether each line is an object of its own, as in Ollama's streams: the first is, and the last says so."""
+    """Whether each line is an object, as in Ollama's streams, whose last object has `done`."""
     try:
         json.loads(lines[0])
     except ValueError:
@@ -194,46 +193,45 @@ def _object(text: str) -> dict[str, object]:
     try:
         value = json.loads(text)
     except RecursionError:
-        raise ValueError("its JSON is nested too deep") from None
+        raise ValueError("its JSON is nested too deeply") from None
     if not isinstance(value, dict):
-        raise ValueError("it holds JSON that is not an object")
+        raise ValueError("it has JSON that is not an object")
     return value
 
 
-def asked_with(request_body: bytes) -> Asked | None:
-    """What the request asks with, where it has one of the two alone."""
+def prompt_field_of(request_body: bytes) -> PromptField | None:
+    """The member that has the request's input, where it has exactly one of the two."""
     try:
         body = json.loads(request_body)
     except (ValueError, RecursionError):
         return None
-    found = [name for name in get_args(Asked) if isinstance(body, dict) and body.get(name) is not None]
+    found = [name for name in get_args(PromptField) if isinstance(body, dict) and body.get(name) is not None]
     return found[0] if len(found) == 1 else None
 
 
-def texts(found: Mapping[str, object], asked: Asked | None = None) -> Iterable[str]:
-    """The parts of the answer's text in one JSON object, whole answer, event or line: what `response_sha256` is taken
-    of.
+def texts(found: Mapping[str, object], field: PromptField | None = None) -> Iterable[str]:
+    """The parts of the text in one JSON object (a response, an event or a line), which `response_sha256` covers.
 
     An object with `choices` is of `/v1`, one with `done` of `/api`, one with `stop` of `/completion`; text elsewhere
-    than their clients look for it is none. `asked` tells a chat's place from a prompt's.
+    than their clients look for it is none. `field` decides between a chat's place and a prompt's.
     """
     choices = found.get("choices")
     if isinstance(choices, list):
         for choice in choices:
             if isinstance(choice, dict):
-                yield from _said(choice, "message" if "message" in choice else "delta", "text", asked)
+                yield from _said(choice, "message" if "message" in choice else "delta", "text", field)
     elif "done" in found:
-        yield from _said(found, "message", "response", asked)
+        yield from _said(found, "message", "response", field)
     elif "stop" in found and isinstance(text := found.get("content"), str):
         yield text
 
 
-def _said(holder: Mapping[str, object], chat: str, prompt: str, asked: Asked | None) -> Iterator[str]:
-    """The text that an object carries at `chat`, inside a message, and at `prompt`, as it stands."""
+def _said(holder: Mapping[str, object], chat: str, prompt: str, field: PromptField | None) -> Iterator[str]:
+    """The text of an object at `chat`, inside a message, and at `prompt`, unchanged."""
     message = holder.get(chat)
     content = message.get("content") if isinstance(message, dict) else None
-    if asked != "prompt" and isinstance(content, str):
+    if field != "prompt" and isinstance(content, str):
         yield content
     text = holder.get(prompt)
-    if asked != "messages" and isinstance(text, str):
+    if field != "messages" and isinstance(text, str):
         yield text

@@ -36,7 +36,7 @@ class _ToolCall:
 
     def add(self, found: Mapping[str, object]) -> None:
         function = found.get("function", {})
-        if not isinstance(function, Mapping):
+        if not isinstance(function, dict):
             raise ValueError("the function of a tool call is not an object")
         _only(found, ("index", "id", "type", "function"), "a tool call")
         _only(function, ("name", "arguments"), "the function of a tool call")
@@ -60,16 +60,23 @@ class _Message:
     calls: dict[int, _ToolCall] = field(default_factory=dict)
 
     def add(self, part: Mapping[str, object]) -> None:
-        _only(part, ("role", "tool_calls", *TEXTS), "a message")
-        self.role = _text(part, "role") or self.role
-        for name in TEXTS:
-            if part.get(name) is not None:
+        for name, value in part.items():
+            if value is None:
+                continue
+            if name in TEXTS:
                 self.texts.setdefault(name, []).append(_text(part, name))
-        calls = part.get("tool_calls") or []
+            elif name == "role":
+                self.role = _text(part, name) or self.role
+            elif name == "tool_calls":
+                self._add_calls(value)
+            else:
+                raise ValueError(f"a message has {json.dumps(name)[:80]}, which no receipt covers")
+
+    def _add_calls(self, calls: object) -> None:
         if not isinstance(calls, list):
             raise ValueError("tool_calls is not a list")
         for position, call in enumerate(calls):
-            if not isinstance(call, Mapping):
+            if not isinstance(call, dict):
                 raise ValueError("a tool call is not an object")
             self.calls.setdefault(_index(call, position), _ToolCall()).add(call)
 
@@ -98,14 +105,14 @@ class ChatMessages:
             self._add_ollama(found)
         choices = found.get("choices")
         for position, choice in enumerate(choices if isinstance(choices, list) else []):
-            if not isinstance(choice, Mapping) or not ("message" in choice or "delta" in choice):
+            if not isinstance(choice, dict) or not ("message" in choice or "delta" in choice):
                 continue
             index = _index(choice, position)
             if "message" in choice and index in self._choices:
                 raise ValueError(f"two choices have the index {index}")
             message = self._choices.setdefault(index, _Message())
             part = choice.get("message" if "message" in choice else "delta")
-            if not isinstance(part, Mapping):
+            if not isinstance(part, dict):
                 raise ValueError("a message is not an object")
             message.add(part)
             message.finish_reason = _text(choice, "finish_reason") or message.finish_reason

@@ -31,10 +31,10 @@ class FileRehash:
 
     def run(self) -> None:
         """Hashes the file now. Raises ModelChanged."""
-        asked = time.time()
+        requested = time.time()
         with self._lock:
             self.check()
-            if self.verified_at >= asked:  # another thread began after we asked
+            if self.verified_at >= requested:  # another thread hashed meanwhile
                 return
             began = time.time()
             try:
