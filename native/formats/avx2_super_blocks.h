@@ -123,31 +123,5 @@ void super_lanes_rows(const std::uint8_t *w, std::size_t rows, std::size_t k, co
     }
 }
 
-// portable::panel_rows
-template <class Codec>
-void panel_rows(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8KColumn *columns, std::size_t n,
-                float *y, std::size_t ldy) {
-    const std::size_t blocks = k / super_block;
-    for (std::size_t r = 0; r < rows; ++r, w += blocks * Codec::bytes) {
-        for_columns<4>(n, [&]<std::size_t C>(std::size_t first) {
-            float total[C] = {};
-            for (std::size_t b = 0; b < blocks; ++b) {
-                const std::uint8_t *block = w + b * Codec::bytes;
-                const float d = Codec::scale(block);
-                UnpackedBlock unpacked;
-                Codec::unpack(block, unpacked);
-                for (std::size_t c = 0; c < C; ++c) {
-                    const Q8KColumn &x = columns[first + c];
-                    const std::int32_t sum = sum_all(lane_sums<Codec::with_sign>(unpacked, x.q + b * super_block));
-                    total[c] = std::fma(float(sum), d * x.d[b], total[c]);
-                }
-            }
-            for (std::size_t c = 0; c < C; ++c) {
-                y[(first + c) * ldy + r] = total[c];
-            }
-        });
-    }
-}
-
 }  // namespace
 }  // namespace bankml

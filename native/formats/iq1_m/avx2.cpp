@@ -1,6 +1,7 @@
 // The IQ1_M products in AVX2.
 #include "formats/iq1_m/iq1_m.h"
 
+#include "formats/avx2_panel.h"
 #include "formats/iq/iq1_avx2.h"
 
 namespace bankml::avx2 {
@@ -10,9 +11,11 @@ void iq1_m_lanes_rows(const std::uint8_t *w, std::size_t rows, std::size_t k, co
     iq1_lanes_rows<IQ1MCodec>(w, rows, k, columns, n, y, ldy);
 }
 
-void iq1_m_panel_rows(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8KColumn *columns, std::size_t n,
-                      float *y, std::size_t ldy) {
-    panel_rows<Iq1Codec<IQ1MCodec>>(w, rows, k, columns, n, y, ldy);
+void iq1_m_panel_block(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8KColumn *columns, std::size_t n,
+                       float *y, std::size_t ldy, float *scratch) {
+    panel_block<Iq1Codec<IQ1MCodec>>(w, rows, k, columns, n, y, ldy, scratch);
 }
+
+BlockPlan iq1_m_panel_plan(std::size_t k) { return interleaved_panel_plan(k); }
 
 }  // namespace bankml::avx2

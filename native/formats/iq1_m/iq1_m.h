@@ -31,7 +31,9 @@ struct IQ1MCodec {
 };
 
 namespace avx2 {
-Q8KRows iq1_m_lanes_rows, iq1_m_panel_rows;
+Q8KRows iq1_m_lanes_rows;
+Q8KBlock iq1_m_panel_block;
+BlockPlan iq1_m_panel_plan(std::size_t k);
 }  // namespace avx2
 
 }  // namespace bankml

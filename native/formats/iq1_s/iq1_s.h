@@ -26,7 +26,9 @@ struct IQ1SCodec {
 };
 
 namespace avx2 {
-Q8KRows iq1_s_lanes_rows, iq1_s_panel_rows;
+Q8KRows iq1_s_lanes_rows;
+Q8KBlock iq1_s_panel_block;
+BlockPlan iq1_s_panel_plan(std::size_t k);
 }  // namespace avx2
 
 }  // namespace bankml

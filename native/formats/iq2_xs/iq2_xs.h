@@ -28,7 +28,9 @@ inline IqPart IQ2XSCodec::read_part(const std::uint8_t *block, std::size_t part)
 }
 
 namespace avx2 {
-Q8KRows iq2_xs_lanes_rows, iq2_xs_panel_rows;
+Q8KRows iq2_xs_lanes_rows;
+Q8KBlock iq2_xs_panel_block;
+BlockPlan iq2_xs_panel_plan(std::size_t k);
 }  // namespace avx2
 
 }  // namespace bankml

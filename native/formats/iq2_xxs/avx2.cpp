@@ -1,6 +1,7 @@
 // The IQ2_XXS products in AVX2.
 #include "formats/iq2_xxs/iq2_xxs.h"
 
+#include "formats/avx2_panel.h"
 #include "formats/iq/avx2.h"
 
 namespace bankml::avx2 {
@@ -10,9 +11,11 @@ void iq2_xxs_lanes_rows(const std::uint8_t *w, std::size_t rows, std::size_t k, 
     iq_lanes_rows<IQ2XXSCodec>(w, rows, k, columns, n, y, ldy);
 }
 
-void iq2_xxs_panel_rows(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8KColumn *columns, std::size_t n,
-                        float *y, std::size_t ldy) {
-    panel_rows<IqCodec<IQ2XXSCodec>>(w, rows, k, columns, n, y, ldy);
+void iq2_xxs_panel_block(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8KColumn *columns,
+                         std::size_t n, float *y, std::size_t ldy, float *scratch) {
+    panel_block<IqCodec<IQ2XXSCodec>>(w, rows, k, columns, n, y, ldy, scratch);
 }
+
+BlockPlan iq2_xxs_panel_plan(std::size_t k) { return interleaved_panel_plan(k); }
 
 }  // namespace bankml::avx2

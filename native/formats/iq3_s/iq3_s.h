@@ -26,7 +26,9 @@ inline IqPart IQ3SCodec::read_part(const std::uint8_t *block, std::size_t part) 
 }
 
 namespace avx2 {
-Q8KRows iq3_s_lanes_rows, iq3_s_panel_rows;
+Q8KRows iq3_s_lanes_rows;
+Q8KBlock iq3_s_panel_block;
+BlockPlan iq3_s_panel_plan(std::size_t k);
 }  // namespace avx2
 
 }  // namespace bankml

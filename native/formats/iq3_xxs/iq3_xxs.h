@@ -25,7 +25,9 @@ inline IqPart IQ3XXSCodec::read_part(const std::uint8_t *block, std::size_t part
 }
 
 namespace avx2 {
-Q8KRows iq3_xxs_lanes_rows, iq3_xxs_panel_rows;
+Q8KRows iq3_xxs_lanes_rows;
+Q8KBlock iq3_xxs_panel_block;
+BlockPlan iq3_xxs_panel_plan(std::size_t k);
 }  // namespace avx2
 
 }  // namespace bankml

@@ -1,6 +1,7 @@
 // The IQ4_XS product in AVX2.
 #include "formats/iq4_xs/iq4_xs.h"
 
+#include "formats/avx2_panel.h"
 #include "formats/avx2_super_blocks.h"
 
 namespace bankml::avx2 {
@@ -28,9 +29,11 @@ void iq4_xs_lanes_rows(const std::uint8_t *w, std::size_t rows, std::size_t k, c
     super_lanes_rows<Codec>(w, rows, k, columns, n, y, ldy);
 }
 
-void iq4_xs_panel_rows(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8KColumn *columns, std::size_t n,
-                       float *y, std::size_t ldy) {
-    panel_rows<Codec>(w, rows, k, columns, n, y, ldy);
+void iq4_xs_panel_block(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8KColumn *columns, std::size_t n,
+                        float *y, std::size_t ldy, float *scratch) {
+    panel_block<Codec>(w, rows, k, columns, n, y, ldy, scratch);
 }
+
+BlockPlan iq4_xs_panel_plan(std::size_t k) { return interleaved_panel_plan(k); }
 
 }  // namespace bankml::avx2

@@ -10,7 +10,9 @@ extern const WeightFormat iq4_xs_format;
 inline constexpr std::size_t iq4_xs_bytes = 136;
 
 namespace avx2 {
-Q8KRows iq4_xs_lanes_rows, iq4_xs_panel_rows;
+Q8KRows iq4_xs_lanes_rows;
+Q8KBlock iq4_xs_panel_block;
+BlockPlan iq4_xs_panel_plan(std::size_t k);
 }  // namespace avx2
 
 }  // namespace bankml
