@@ -314,7 +314,6 @@ def _addresses(parser: Parser) -> None:
     parser.add_argument(
         "--reasoning",
         choices=("off", "on", "auto"),
-        default="off",
         help="whether models that can reason do, unless a request says otherwise (off)",
     )
     parser.add_argument(

@@ -69,7 +69,7 @@ def _serve(arguments: Namespace, file: str, fork: str, listen: Address, engine: 
             slot_dir=arguments.slot_dir,
             registry=registry,
             keep_alive=keep_alive,
-            reasoning=arguments.reasoning != "off",
+            reasoning=(arguments.reasoning or "off") != "off",
             content_special=arguments.content_special or "parse",
             any_model=arguments.any_model,
         )
