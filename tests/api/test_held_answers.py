@@ -16,7 +16,7 @@ def application(says, template="plain"):
     """A model that says what it is told, held to nothing: what the grammar does is tested in its own room."""
     model = toy_resident(says, template=TEMPLATES[template])
     model.toy_template = model.template
-    model.with_grammar = lambda sampler, constraint: sampler
+    model.with_format = lambda sampler, form, budget: sampler
     return NativeApplication(toy_library(model))
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from bankml.api.reading.messages import read_conversation, read_messages
-from bankml.errors import NotSupported, RequestError
+from bankml.errors import RequestError
 
 USER = {"role": "user", "content": "hi"}
 ASSISTANT = {"role": "assistant", "content": "The sky"}
@@ -44,7 +44,6 @@ CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{
         ({"messages": [USER], "add_generation_prompt": "x"}, "add_generation_prompt must be true or false"),
         ({"messages": [USER], "chat_template_kwargs": 5}, "chat_template_kwargs must be an object"),
         ({"messages": [USER], "chat_template_kwargs": {"enable_thinking": "x"}}, 'invalid type for "enable_thinking"'),
-        ({"messages": [USER], "reasoning_effort": 5}, "reasoning_effort must be a string"),
         ({"messages": [USER], "tool_choice": "x"}, "Invalid tool_choice: x"),
         ({"messages": [USER], "tools": 5}, "Expected 'tools' to be an array"),
     ],
@@ -57,10 +56,44 @@ def test_a_bad_request_is_refused_in_one_line(body, says):
     assert "\n" not in str(refusal.value) and len(str(refusal.value)) < 400
 
 
-def test_tools_are_not_supported():
-    with pytest.raises(NotSupported):
-        read_conversation({"messages": [USER], "tools": [{"type": "function", "function": {"name": "f"}}]})
-    assert read_conversation({"messages": [USER], "tools": [], "tool_choice": "none"}).messages == [USER]
+def test_tools_are_reduced_to_what_templates_see():
+    given = [{"type": "function", "function": {"name": "f", "strict": True}, "more": 1}]
+    conversation = read_conversation({"messages": [USER], "tools": given, "parallel_tool_calls": False})
+    assert conversation.tools == [{"type": "function", "function": {"name": "f", "description": "", "parameters": {}}}]
+    assert (conversation.tool_choice, conversation.parallel_tool_calls) == ("auto", False)
+    assert read_conversation({"messages": [USER], "tools": [], "tool_choice": "none"}).tool_choice == "none"
+
+
+NAMED = {"type": "function", "function": {"name": "f"}}
+
+
+def test_a_choice_that_names_a_function_requires_it():
+    body = {"messages": [USER], "tools": [NAMED], "tool_choice": NAMED}
+    conversation = read_conversation(body)
+    assert (conversation.tool_choice, conversation.called) == ("required", "f")
+    assert read_conversation(body | {"tool_choice": {"type": "function"}}).tool_choice == "auto"
+    with pytest.raises(RequestError, match='there is no tool of the name "g"'):
+        read_conversation(body | {"tool_choice": {"type": "function", "function": {"name": "g"}}})
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"tools": {}}, "Failed to parse tools: Expected 'tools' to be an array, got {}"),
+        ({"tools": [{}]}, "Failed to parse tools: Missing tool type: {}"),
+        ({"tools": [{"type": "custom"}]}, "Failed to parse tools: Unsupported tool type"),
+        ({"tools": [{"type": "function"}]}, "Failed to parse tools: Missing tool function"),
+        ({"tools": [{"type": "function", "function": {}}]}, "tools[0].function.name is missing"),
+        ({"tools": [{"type": "function", "function": {"name": "f", "description": 5}}]}, "tools[0].function.descr"),
+        ({"tools": [NAMED], "grammar": ""}, "Cannot use custom grammar constraints with tools."),
+        ({"tools": [NAMED], "logprobs": True, "stream": True}, "logprobs is not supported with tools + stream"),
+        ({"reasoning_format": "loud"}, "Unknown reasoning format: loud"),
+    ],
+)
+def test_what_tools_cannot_be(fields, says):
+    with pytest.raises(RequestError) as refusal:
+        read_conversation({"messages": [USER], **fields})
+    assert says in str(refusal.value)
 
 
 def test_messages_are_reduced_to_what_templates_see():

@@ -61,6 +61,7 @@ def template_caps(capabilities: Capabilities) -> Json:
         "supports_string_content": capabilities.string_content,
         "supports_typed_content": capabilities.typed_content,
         "supports_tool_calls": capabilities.tool_calls,
+        "supports_parallel_tool_calls": capabilities.parallel_tool_calls,
         "supports_system_role": capabilities.system_role,
         "supports_object_arguments": capabilities.object_arguments,
     }

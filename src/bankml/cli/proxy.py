@@ -28,6 +28,7 @@ UPSTREAM_WITHIN = 10.0
 USED_BY = {
     "ctx": ("--native", "--spawn"),
     "threads": ("--native", "--spawn"),
+    "reasoning": ("--native", "--spawn"),
     "slot_dir": ("--native", "--spawn"),
     "slots_trust": ("--native",),
     "registry": ("--native",),
@@ -133,6 +134,7 @@ def _engine(
         slot_dir=None if arguments.slot_dir is None else os.path.realpath(arguments.slot_dir),
         log=arguments.engine_log,
         mmap=arguments.engine_mmap,
+        reasoning=arguments.reasoning or "off",
     )
     child = stack.enter_context(spawned(spawning, ended))
     note(f"waiting: llama-server (process {child.pid}) loads {verified.name}")

@@ -45,7 +45,7 @@ _ENGINE_VARIABLES = ("LLAMA_ARG_", "LLAMA_API_KEY")  # would add options to the 
 class SpawnOptions:
     """How llama-server is started: `program` as for execvp, `model` the canonical path, `slot_dir` an existing folder.
 
-    `log` is the file its output is appended to. `mmap`: llama-server maps the file instead of reading it into memory.
+    `reasoning` is llama-server's option of that name. `log` is the file its output is appended to. `mmap`: llama-server maps the file instead of reading it into memory.
     """
 
     program: str
@@ -57,13 +57,14 @@ class SpawnOptions:
     slot_dir: str | None = None
     log: str | None = None
     mmap: bool = False
+    reasoning: str = "off"
 
     @property
     def command(self) -> list[str]:
         host, port = self.address
         words = [self.program, "-m", self.model, "--host", host, "--port", str(port)]
         words += ["-t", str(self.threads), "-c", str(self.n_ctx), "-np", "1"]
-        words += ["--jinja", "--reasoning", "off", "--no-webui"]
+        words += ["--jinja", "--reasoning", self.reasoning, "--no-webui"]
         words += [] if self.mmap else ["--load-mode", "none"]  # what was --no-mmap before b11192
         words += ["--spec-type", "ngram-simple"] if self.spec_ngram else []
         words += ["--slot-save-path", self.slot_dir] if self.slot_dir else []

@@ -28,7 +28,7 @@ def generate(**body):
 def test_ollamas_defaults():
     for asked in (chat(messages=HI), generate(prompt="x")):
         assert (asked.model, asked.keep_alive, asked.truncate, asked.num_ctx) == ("m", None, True, None)
-        assert asked.generation.response == ResponseOptions(stream=True)
+        assert asked.generation.response == ResponseOptions(stream=True, whole_calls=True)
         assert asked.generation.sampling == SamplingOverrides() and not asked.generation.constraint
     assert chat().generation is None is generate().generation
 
@@ -36,7 +36,7 @@ def test_ollamas_defaults():
 def test_the_clients_zero_values_ask_for_nothing():
     """Go and Python clients may send every field they know, with what it is when nobody set it."""
     zero = {
-        "format": "", "options": {}, "tools": [], "think": False, "images": [], "suffix": "", "system": "",
+        "format": "", "options": {}, "tools": [], "images": [], "suffix": "", "system": "",
         "template": "", "context": [], "raw": False, "logprobs": False, "top_logprobs": 0, "stream": False,
     }  # fmt: skip
     assert chat(messages=HI, **zero) == chat(messages=HI, stream=False)
@@ -46,7 +46,8 @@ def test_the_clients_zero_values_ask_for_nothing():
 
 def test_every_field_of_the_python_client_is_known():
     read = {"model", "stream", "options", "format", "keep_alive", "logprobs", "top_logprobs", "messages", "prompt"}
-    assert set(ChatRequest.model_fields) <= read | set(CHAT_UNSUPPORTED)
+    read |= {"think"}
+    assert set(ChatRequest.model_fields) <= read | {"tools"} | set(CHAT_UNSUPPORTED)
     assert set(GenerateRequest.model_fields) <= read | {"system", "raw"} | set(GENERATE_UNSUPPORTED)
 
 
@@ -84,11 +85,41 @@ def test_messages_are_those_of_v1():
     ]  # fmt: skip
 
 
+def test_tools_and_their_results_are_those_of_v1():
+    call = {"function": {"name": "f", "arguments": {"a": "é"}}}
+    tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
+    given = [*HI, {"role": "assistant", "tool_calls": [call]}, {"role": "tool", "content": "1", "tool_name": "f"}]
+    conversation = chat(messages=given, tools=[tool]).generation.prompt
+    assert conversation.messages[1:] == [
+        {
+            "role": "assistant",
+            "content": "",
+            "tool_calls": [{"type": "function", "function": {"name": "f", "arguments": '{"a":"é"}'}}],
+        },
+        {"role": "tool", "content": "1", "name": "f"},
+    ]
+    assert [one["function"]["name"] for one in conversation.tools] == ["f"]
+
+
+@pytest.mark.parametrize(
+    ("think", "enabled", "seen"),
+    [(None, None, {}), (True, True, {}), (False, False, {}), ("high", True, {"reasoning_effort": "high"})],
+)
+def test_thinking(think, enabled, seen):
+    for asked in (chat(messages=HI, think=think), generate(prompt="x", think=think)):
+        conversation = asked.generation.prompt
+        assert (conversation.enable_thinking, conversation.template_arguments) == (enabled, seen)
+
+
 CHAT_REFUSED = [
-    ({"tools": [{"type": "function"}]}, "Field 'tools': tools are not supported"),
+    ({"tools": [{"type": "function"}]}, "Failed to parse tools: Missing tool function"),
     ({"messages": [{"role": "user", "content": "x", "images": ["aGk="]}]}, "Field 'messages[0].images': images"),
-    ({"messages": [*HI, {"role": "assistant", "tool_calls": [{}]}]}, "Field 'messages[1].tool_calls': tools are not"),
-    ({"messages": [{"role": "tool", "content": "x"}]}, "Field 'messages[0].role': tools are not supported"),
+    ({"messages": [*HI, {"role": "assistant", "tool_calls": [{}]}]}, "Field 'messages[1].tool_calls[0].function'"),
+    ({"messages": [*HI, {"role": "assistant", "tool_calls": {}}]}, "Field 'messages[1].tool_calls': expected an array"),
+    (
+        {"messages": [*HI, {"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": "{}"}}]}]},
+        "Field 'messages[1].tool_calls[0].function.arguments': expected an object",
+    ),
     ({"messages": [{"role": "narrator", "content": "x"}]}, "Field 'messages[0].role': expected one of system, user"),
     ({"messages": [{"content": "x"}]}, "Field 'messages[0].role'"),
     ({"messages": ["x"]}, "Field 'messages[0]': expected an object"),
@@ -107,8 +138,8 @@ GENERATE_REFUSED = [
     ({"width": 512}, "Field 'width': images are not made"),
 ]
 BOTH_REFUSED = [
-    ({"think": True}, "Field 'think': thinking is switched off"),
-    ({"think": "high"}, "Field 'think'"),
+    ({"think": "hard"}, "Field 'think': expected true, false, "),
+    ({"think": 1}, "Field 'think'"),
     ({"shift": True}, "Field 'shift'"),
     ({"format": "yaml"}, 'Field \'format\': expected "json" or a JSON schema, but got "yaml"'),
     ({"format": [1]}, "Field 'format'"),

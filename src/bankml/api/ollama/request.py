@@ -84,10 +84,12 @@ def read_think(body: Mapping[str, Any]) -> tuple[bool | None, dict[str, Any]]:
     """`think`: whether the model reasons, None where it is not sent, and what a template sees of a level. Raises
     RequestError."""
     think = body.get("think")
-    if think in THINK_LEVELS:
+    if isinstance(think, str) and think in THINK_LEVELS:
         return True, {"reasoning_effort": think}
-    if think is None or think == "" or isinstance(think, bool):
-        return think or None if think == "" else think, {}
+    if think is None or think == "":
+        return None, {}
+    if isinstance(think, bool):
+        return think, {}
     raise fields.refuse("think", f'expected true, false, "low", "medium" or "high", but got {fields.shown(think)}')
 
 

@@ -36,7 +36,9 @@ def read_completion_constraint(body: Body) -> ConstraintSpec:
 
 
 def check_response_format(body: Body) -> None:
-    """Raises RequestError for a type of `response_format` that there is not."""
+    """Raises RequestError for a schema beside a grammar, and for a type of `response_format` that there is not."""
+    if body.get("json_schema") is not None and isinstance(body.get("grammar"), str) and body["grammar"]:
+        raise RequestError("Cannot use both json_schema and grammar")
     given = body.get("response_format")
     if given is not None and not isinstance(given, dict):
         raise RequestError(f"Field 'response_format': expected an object, but got {shown(given)}")
