@@ -194,7 +194,7 @@ OPTIONS = {  # a value that can be given, and the modes in which it has an effec
     "--keep-alive": ("1h", ("--native",)),
     "--any-model": (None, ("--native",)),
     "--content-special": ("refuse", ("--native",)),
-    "--reasoning": ("on", ("--native",)),
+    "--reasoning": ("on", STARTED_HERE),
     "--slots-trust": (None, ("--native",)),
     "--spec-ngram": (None, ("--spawn",)),
     "--engine-log": ("log", ("--spawn",)),

@@ -314,7 +314,7 @@ def _models(parser: Parser, when: str = "") -> None:
     parser.add_argument(
         "--reasoning",
         choices=("off", "on", "auto"),
-        help=f"{when}whether models that can reason do, unless a request says otherwise (off)",
+        help="whether models that can reason do, unless a request says otherwise (off)",
     )
 
 

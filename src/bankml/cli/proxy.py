@@ -35,7 +35,6 @@ USED_BY = {
     "keep_alive": ("--native",),
     "any_model": ("--native",),
     "content_special": ("--native",),
-    "reasoning": ("--native",),
     "spec_ngram": ("--spawn",),
     "engine_log": ("--spawn",),
     "engine_mmap": ("--spawn",),
