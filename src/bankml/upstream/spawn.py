@@ -45,7 +45,8 @@ _ENGINE_VARIABLES = ("LLAMA_ARG_", "LLAMA_API_KEY")  # would add options to the 
 class SpawnOptions:
     """How llama-server is started: `program` as for execvp, `model` the canonical path, `slot_dir` an existing folder.
 
-    `reasoning` is llama-server's option of that name. `log` is the file its output is appended to. `mmap`: llama-server maps the file instead of reading it into memory.
+    `reasoning` is llama-server's option of that name. `log` is the file its output is appended to. `mmap`: llama-server
+    maps the file instead of reading it into memory.
     """
 
     program: str
