@@ -25,7 +25,7 @@ def json_calls(
     "" are the usual ones. `wrapper`: `"type": "function"` may come first. `forced` None: as the request requires."""
     keys = tools.keys
     name, args = name or "name", arguments or "arguments"
-    p.empty().id  # noqa: B018 (numbered as in the reference)
+    p.let(p.empty())  # the reference makes it, and numbers count
     if keys.name_is_key:
         choice = _choice(p, request, lambda one: _name_is_key(p, one, arguments, args, tools))
     elif "." in name or "." in args:

@@ -59,14 +59,14 @@ def _continued(request: FormatRequest, analysis: TemplateAnalysis, generation_pr
 
 def _answer(p: AnswerBuilder, request: FormatRequest, analysis: TemplateAnalysis, generation_prompt: str) -> Part:
     marks = analysis.reasoning
-    reasoning = p.let(p.empty())
+    p.let(p.empty())
     extracting = request.extracts_reasoning and marks.thinks
     if extracting and marks.end:
         thought = p.reasoning(p.until(trim(marks.end))) + p.mark(marks.end)
         if marks.start:
             thought = p.mark(marks.start) + p.reasoning(p.until(trim(marks.end))) + p.mark(marks.end)
         reasoning = p.let(p.optional(thought))
-    elif not extracting or not marks.end:
+    else:
         reasoning = p.let(p.empty())
     answer = p.let(p.empty())
     plain = not marks.thinks
@@ -115,7 +115,7 @@ def _json_tools(p: AnswerBuilder, request: FormatRequest, analysis: TemplateAnal
     name, arguments = keys.name, keys.arguments
     if keys.function and keys.function != "function" and "." not in name:
         name, arguments = f"{keys.function}.{name}", f"{keys.function}.{arguments}"
-    p.empty().id  # noqa: B018 (the reference makes it, and numbers count)
+    p.let(p.empty())  # the reference makes it, and numbers count
     per_call = not tools.section_start and bool(tools.call_start)
     start, end = (tools.call_start, tools.call_end) if per_call else (tools.section_start, tools.section_end)
     calls = p.let(json_calls(p, request, start, end, name, arguments, tools, wrapper=analysis.openai_wrapper))

@@ -94,9 +94,9 @@ def _answer(p: AnswerBuilder, request: FormatRequest, start: str, end: str, is_v
     else:
         inside = p.literal(start) + p.space() + choice + p.space() + p.literal(end)
     required = p.let(p.trigger_rule("tool-call", inside))
+    reasoning = p.let(p.empty())
     p.let(p.empty())
-    p.let(p.empty())
-    reasoning, before_calls = p.let(p.empty()) if False else p.empty(), None
+    before_calls: Part | None = None
     calls = required if request.requires_call else p.let(p.optional(required))
     if request.extracts_reasoning and request.conversation.enable_thinking:
         reasoning = p.let(p.optional(THINK + p.reasoning(p.until(THINK_END)) + THINK_END))

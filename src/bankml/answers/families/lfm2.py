@@ -71,8 +71,6 @@ def _calls(p: AnswerBuilder, request: FormatRequest) -> Part:
         for function in request.functions:
             arguments = _arguments(p, function)
             opened = p.tool_open(p.tool_name(p.literal(function.name)) + p.literal("("))
-            inside = p.space() + p.tool_arguments(arguments) + p.space()
-            del inside
             called = p.let(
                 p.tool(opened + p.space() + p.tool_arguments(arguments) + p.space() + p.tool_close(p.literal(")")))
             )
