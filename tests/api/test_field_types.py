@@ -54,7 +54,7 @@ OPTIONS = {
 }  # fmt: skip
 OLLAMA = {
     "model": "string", "stream": "boolean", "keep_alive": "number string", "options": "object", "format": "object",
-    "logprobs": "boolean", "top_logprobs": "", "truncate": "boolean", "think": "", "images": "", "shift": "",
+    "logprobs": "boolean", "top_logprobs": "", "truncate": "boolean", "think": "boolean", "images": "", "shift": "",
 }  # fmt: skip
 
 ROUTES = {

@@ -146,8 +146,8 @@ def _template_arguments(body: Mapping[str, Any]) -> tuple[bool | None, dict[str,
         raise RequestError('invalid type for "enable_thinking" (expected boolean, got string)')
     enable_thinking = thinking if isinstance(thinking, bool) else None
     effort = body.get("reasoning_effort")
-    if not isinstance(effort, str):
-        effort = None  # as in llama-server
+    if not isinstance(effort, str | None):
+        raise RequestError(f"reasoning_effort must be a string, got {_shown(effort)}")
     if effort == "none":
         enable_thinking = False
         arguments.pop("reasoning_effort", None)
