@@ -48,7 +48,7 @@ said.after = await names()
 said.unload = (await ollama.chat({ model, messages: [], keep_alive: 0 })).done_reason
 said.load = (await ollama.chat({ model, messages: [] })).done_reason
 said.errors = [
-  await refusal(() => ollama.chat({ model, messages, options: { mirostat: 1 } }), "options.mirostat"),
+  await refusal(() => ollama.chat({ model, messages, options: { mirostat: 3 } }), "mirostat"),
   await refusal(() => ollama.chat({ model: "nobody", messages }), "nobody"),
   await refusal(() => ollama.embed({ model, input: "x" }), "embeddings"),
 ]

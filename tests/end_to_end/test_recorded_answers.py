@@ -103,7 +103,7 @@ HOPELESS = [
     ({"grammar": "root ::= x{2000}\nx ::= x*"}, "left recursion"),
     ({"json_schema": {"type": "frob"}}, "JSON schema error at #: unrecognized type frob"),
     ({"json_schema": {"allOf": [{"$ref": "#"}]}}, "JSON schema error at #/allOf/0"),
-    ({"json_schema": {"enum": ["a" * 100_000] * 30}}, "the grammar of the JSON schema cannot be used"),
+    ({"json_schema": {"enum": ["a" * 100_000] * 30}}, "the grammar made of the JSON schema cannot be used"),
     ({"json_schema": {"prefixItems": [{"required": ["x" * 50], "properties": {"x" * 50: {}}}] * 20_000}}, "too large"),
     ({"json_schema": {}, "grammar": "root ::= [a]"}, "Cannot use both json_schema and grammar"),
 ]

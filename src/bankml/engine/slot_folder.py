@@ -134,7 +134,7 @@ def _not_plain(name: str, folder: int) -> FileProblem | None:
         return None
     if stat.S_ISREG(mode):
         return None
-    return NotPlainFile(f"{name} is {'a symbolic link' if stat.S_ISLNK(mode) else 'not a plain file'}")
+    return NotPlainFile(f"{name} is {'a symbolic link' if stat.S_ISLNK(mode) else 'not a regular file'}")
 
 
 def _secret(folder: int) -> bytes:
