@@ -11,7 +11,7 @@ from bankml.answers.request import FormatRequest
 from bankml.answers.tags import AnswerBuilder
 from bankml.api.ollama.routes import Ollama
 from bankml.api.routes import NativeApplication
-from bankml.engine.completion import Engine
+from bankml.engine.engine import Engine
 from bankml.errors import ModelChanged, RequestError
 from bankml.grammar.constraint import NO_CONSTRAINT
 from bankml.http.exchange import Request

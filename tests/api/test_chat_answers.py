@@ -12,6 +12,7 @@ from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
 from bankml import __version__
 from bankml.api.routes import NativeApplication
+from bankml.engine.active import OUTPUT_LIMIT
 from bankml.receipt.check import check
 from tests.api.api_toys import (
     CHAT,
@@ -203,7 +204,7 @@ def test_a_prompt_that_does_not_fit():
 def test_a_client_that_leaves_a_stream_stops_the_generation():
     model = ToyModel(hashing)
     reply = ask(toy_application(model=model), body=user("Hi", stream=True), reply=MemoryReply(room=3))
-    assert len(reply.writes) == 3 and len(model.calls) <= 4
+    assert len(reply.writes) == 3 and len(model.calls) <= 3 + OUTPUT_LIMIT + 1
     assert not reply.finished, "a stream that breaks off must not look complete"
     assert (reply.log.status, reply.log.completion_tokens) == (499, 3)
 
@@ -329,7 +330,7 @@ def test_timings_with_each_chunk_and_verbose_answers():
 def test_a_client_that_leaves_while_a_micro_batch_is_computed_stops_it_between_layers():
     model, reply = ToyModel(saying("x")), MemoryReply()
 
-    def forward(tokens, position, logits, checkpoint=lambda: None):
+    def forward(spans, logits, checkpoint=lambda: None):
         reply.is_cancelled = True
         checkpoint()
         raise AssertionError("a cancelled micro-batch went on")

@@ -9,7 +9,8 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as read_strictly
 from prometheus_client.parser import text_string_to_metric_families as read
 
-from bankml.api.routes import build_application
+from bankml.api.routes import Serving, build_application
+from bankml.library.load import LoadOptions
 from tests.api.api_toys import CHAT, toy_application, toy_ollama, user
 from tests.api.measured_house import House, paced_model
 from tests.engine.engine_toys import hashing
@@ -28,7 +29,7 @@ def samples(data, parse=read):
 def native(tmp_path_factory):
     """A house whose answers the native engine computes."""
     verified = tiny_model(tmp_path_factory.mktemp("model"))
-    with House(build_application(verified, n_ctx=512, threads=1)) as house:
+    with House(build_application(verified, LoadOptions(512, 1), Serving())) as house:
         yield house, verified
 
 
@@ -251,7 +252,7 @@ def test_in_front_of_llama_server_tokens_are_counted_and_no_completion_is_measur
 
 def test_a_derived_model_is_recorded_under_its_own_name(tmp_path):
     verified = tiny_model(tmp_path)
-    application = build_application(verified, n_ctx=512, threads=1, registry=str(tmp_path))
+    application = build_application(verified, LoadOptions(512, 1), Serving(registry=str(tmp_path)))
     with House(application) as house, house.client() as client:
         assert client.ask("POST", "/api/create", {"model": "poet", "from": "tiny", "system": "Rhyme."})[0] == 200
         for name in ("tiny", "poet"):
@@ -261,7 +262,7 @@ def test_a_derived_model_is_recorded_under_its_own_name(tmp_path):
 
 def test_whether_the_file_is_still_the_verified_one_is_looked_at_when_it_is_asked(tmp_path):
     verified = tiny_model(tmp_path)
-    with House(build_application(verified, n_ctx=512, threads=1)) as house, house.client() as client:
+    with House(build_application(verified, LoadOptions(512, 1), Serving())) as house, house.client() as client:
         assert client.get("/bankml")["unchanged"] is True
         os.utime(verified.path)
         assert client.get("/bankml")["unchanged"] is False

@@ -108,8 +108,8 @@ def test_slots_are_listed_and_wait_for_their_turn(application):
     idle = [{"id": 0, "n_ctx": 512, "speculative": False, "is_processing": False}]
     assert ask(application, "/slots", address="engine").json == idle
     assert ask(application, "/slots").status == 404
-    library, replies = application._library, []
-    with library.turn(lambda: False):
+    slots, replies = application._library.resident.engine.slots, []
+    with slots.of_number(0, lambda: False):
         assert ask(application, "/slots", address="engine").json[0]["is_processing"] is True
         thread = threading.Thread(target=lambda: replies.append(act(application, "erase")))
         thread.start()

@@ -2,8 +2,9 @@
 
 import json
 
-from bankml.api.routes import build_application
+from bankml.api.routes import Serving, build_application
 from bankml.gate.verify import record
+from bankml.library.load import LoadOptions
 from tests.api.measured_house import House
 from tests.api.ui_page import LAST, ask, begin, look_again, opened, press, said, toy_house
 from tests.end_to_end import tiny
@@ -23,7 +24,7 @@ def rows(page, *expected):
 
 
 def registry_house(folder):
-    return House(build_application(tiny_model(folder), n_ctx=256, threads=1, registry=str(folder)))
+    return House(build_application(tiny_model(folder), LoadOptions(256, 1), Serving(registry=str(folder))))
 
 
 def test_models_that_come_change_and_go_are_seen_without_a_reload(chromium, tmp_path):

@@ -13,7 +13,7 @@ import pytest
 
 from bankml.cli import main
 from bankml.gate.verify import verify
-from bankml.library.load import load
+from bankml.library.load import LoadOptions, load
 from bankml.library.registry import Registry
 from tests.convert.hf_folder import make_folder
 from tests.end_to_end import tiny
@@ -106,7 +106,7 @@ def test_from_a_folder(run, forks, saved, tmp_path):
         assert (one["bytes"], one["sha256"]) == (len(content), sha256(content).hexdigest())
     reference = Registry(str(forks)).resolve("pirate")
     assert reference.layer.system == "Arr." and reference.source.name == "tiny.model-v2-f16"
-    resident = load(verify(reference.source.path, reference.source.fork), 256)
+    resident = load(verify(reference.source.path, reference.source.fork), LoadOptions(256))
     assert resident.template.source == tiny.TEMPLATE
     resident.engine.close()
     # Again, the converted file is used; after a change of the folder nothing is written over.

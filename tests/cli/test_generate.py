@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from bankml.api.routes import build_application
+from bankml.api.routes import Serving, build_application
 from bankml.cli import main
 from bankml.errors import Refused
 from bankml.gate.verify import record
 from bankml.http.exchange import Request
+from bankml.library.load import LoadOptions
 from tests.tiny_model import END, tiny_model
 
 MESSAGES = [{"role": "user", "content": "hé"}]
@@ -71,7 +72,7 @@ class Whole:
 @pytest.fixture(scope="module")
 def asked(verified):
     """The content that the chat route gives for a body."""
-    application = build_application(verified, n_ctx=512)
+    application = build_application(verified, LoadOptions(512), Serving())
 
     def ask(**body):
         reply = Whole()

@@ -5,7 +5,7 @@ import math
 import sys
 from hashlib import sha256
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -39,11 +39,11 @@ def house(tmp_path, monkeypatch, good, hex64):
     (tmp_path / "m.gguf.FORK.json").write_text(json.dumps(record))
     told = {}
 
-    def build_application(verified, n_ctx, threads, **more):
-        told.update(verified=verified, n_ctx=n_ctx, threads=threads, **more)
-        if n_ctx == 1:
+    def build_application(verified, options, serving):
+        told.update(verified=verified, **vars(options), **vars(serving))
+        if options.n_ctx == 1:
             raise Refused("weights are Q8_0")
-        return "the application"
+        return SimpleNamespace(parallel=options.parallel or 3)
 
     def serve(application, listen, engine, *, ready, refused, at_once, api_keys=None):
         told.update(application=application._application, listen=listen, engine=engine)
@@ -55,7 +55,7 @@ def house(tmp_path, monkeypatch, good, hex64):
             raise UsageError("cannot listen at 127.0.0.1:1: address already in use")
 
     routes, server = ModuleType("routes"), ModuleType("server")
-    routes.build_application, server.serve = build_application, serve
+    routes.build_application, routes.Serving, server.serve = build_application, SimpleNamespace, serve
     server.require_free = require_free
     monkeypatch.setitem(sys.modules, "bankml.api.routes", routes)
     monkeypatch.setitem(sys.modules, "bankml.http.server", server)
@@ -66,7 +66,8 @@ def test_a_verified_file_is_served(house, hex64, capfd):
     assert main(["serve", "m.gguf", "--native"]) == 0
     out, err = capfd.readouterr()
     lines = err.splitlines()
-    assert out == "" and len(lines) == 3
+    assert out == "" and len(lines) == 4
+    assert lines.pop(0) == "parallel: 3 at once, --queue 256 more waiting"
     assert lines[0] == f"verified: m.gguf: guard play, sha256 {hex64} as pinned"
     assert lines[1] == (
         "listening: http://127.0.0.1:18093 (page: http://127.0.0.1:18093/bankml/ui;"
@@ -77,7 +78,7 @@ def test_a_verified_file_is_served(house, hex64, capfd):
     )
     assert json.loads(lines[2].split("-d '")[1].removesuffix("'"))["messages"]
     assert house["verified"].sha256 == hex64
-    assert (house["n_ctx"], house["threads"], house["application"]) == (4096, None, "the application")
+    assert (house["n_ctx"], house["threads"], house["parallel"], house["queue_limit"]) == (4096, None, None, 256)
     assert (house["listen"], house["engine"]) == (("127.0.0.1", 18093), ("127.0.0.1", 18092))
 
 
@@ -95,6 +96,10 @@ def test_every_option_arrives(house, capfd):
         "m.gguf.FORK.json",
         "--slot-dir",
         ".",
+        "--parallel",
+        "7",
+        "--queue",
+        "9",
     ]
     assert main(["serve", "m.gguf", "--native", *words]) == 0
     assert (house["n_ctx"], house["threads"], house["listen"], house["engine"]) == (
@@ -103,7 +108,7 @@ def test_every_option_arrives(house, capfd):
         ("::1", 7),
         ("localhost", 8),
     )
-    assert house["slot_dir"] == "."
+    assert (house["slot_dir"], house["parallel"], house["queue_limit"]) == (".", 7, 9)
     assert "http://[::1]:7/v1" in capfd.readouterr().err
 
 
@@ -191,6 +196,8 @@ OPTIONS = {  # a value that can be given, and the modes in which it has an effec
     "--threads": ("2", STARTED_HERE),
     "--slot-dir": (".", STARTED_HERE),
     "--registry": (".", ("--native",)),
+    "--parallel": ("2", ("--native",)),
+    "--queue": ("2", ("--native",)),
     "--keep-alive": ("1h", ("--native",)),
     "--any-model": (None, ("--native",)),
     "--content-special": ("refuse", ("--native",)),

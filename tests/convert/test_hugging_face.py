@@ -11,11 +11,11 @@ import pytest
 from safetensors.numpy import load_file
 
 from bankml.convert.hugging_face.convert import convert_folder
-from bankml.engine.completion import Job, complete
+from bankml.engine.completion import Job
 from bankml.errors import FileProblem, Refused
 from bankml.gate.verify import record, verify
 from bankml.gguf.header import read_header
-from bankml.library.load import load
+from bankml.library.load import LoadOptions, load
 from bankml.sampling.overrides import SamplingOverrides
 from bankml.text.messages import Conversation
 from tests import oracle
@@ -26,13 +26,12 @@ from tests.end_to_end import tiny
 def answer(path, prompt, count=24):
     fork = f"{path}.FORK.json"
     record(path, fork)
-    resident = load(verify(path, fork), 512)
+    resident = load(verify(path, fork), LoadOptions(512))
     try:
         conversation = Conversation.of([{"role": "user", "content": prompt}])
         tokens = resident.tokens.encode(resident.answer_format(conversation).prompt)
-        steps = complete(
+        steps = resident.engine.complete(
             Job(tokens, count),
-            resident.engine,
             resident.sampler(SamplingOverrides(temperature=0.0)),
             resident.text_stream(()),
         )

@@ -52,29 +52,58 @@ def saying(answer, after=b"A:"):
     return next_token
 
 
+class ToyCells:
+    """The tokens of one sequence in place of their keys and values."""
+
+    cell_bytes = 1
+    cache_type = "f16"
+
+    def __init__(self):
+        self.tokens = []
+
+
 class ToyModel:
-    """Keeps a K/V "cache" of tokens, so that only what was computed in order can be answered from."""
+    """Keeps tokens in its cells, so that only what was computed in order can be answered from."""
+
+    n_vocab = N_VOCAB
 
     def __init__(self, next_token=hashing, n_ctx=4096):
         self.n_ctx = n_ctx
         self.next_token = next_token
-        self.cache = []
+        self.cells = []
         self.calls = []
+        self.together = []
         self.before = lambda: None
-        self.logits = np.full(N_VOCAB, np.nan, np.float32)
+        self.between = lambda: None
 
-    def forward(self, tokens, position, logits, checkpoint=lambda: None):
+    @property
+    def cache(self):
+        """The tokens of the sequence that was begun last."""
+        return self.cells[-1].tokens
+
+    def new_cells(self):
+        self.cells.append(ToyCells())
+        return self.cells[-1]
+
+    def forward(self, spans, logits, checkpoint=lambda: None):
         self.before()
-        assert 1 <= len(tokens) <= 512 and position <= len(self.cache) and position + len(tokens) <= self.n_ctx
-        self.cache[position:] = tokens
-        self.calls.append((position, len(tokens), logits))
-        self.logits[:] = np.nan
-        if logits:
-            self.logits[:] = 0
-            self.logits[self.next_token(tuple(self.cache))] = 1
+        self.between()
+        checkpoint()
+        assert len(spans) == 1 or all(len(span.tokens) == 1 for span in spans)
+        assert len({id(span.cells) for span in spans}) == len(spans)
+        self.together.append(len(spans))
+        found = np.full((len(spans), N_VOCAB), 0 if logits else np.nan, np.float32)
+        for row, span in zip(found, spans, strict=True):
+            cache, end = span.cells.tokens, span.position + len(span.tokens)
+            assert 1 <= len(span.tokens) <= 512 and span.position <= len(cache) and end <= self.n_ctx
+            cache[span.position :] = span.tokens
+            self.calls.append((span.position, len(span.tokens), logits))
+            if logits:
+                row[self.next_token(tuple(cache))] = 1
+        return found if logits else None
 
     def close(self):
-        del self.cache, self.logits
+        self.cells.clear()
 
 
 class GreedySampler:

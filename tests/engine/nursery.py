@@ -10,10 +10,11 @@ import os
 import signal
 import sys
 
-from bankml.api.routes import build_application
+from bankml.api.routes import Serving, build_application
 from bankml.gate.verify import verify
 from bankml.http.server import serve
 from bankml.library import load as _everything_an_answer_needs  # noqa: F401
+from bankml.library.load import LoadOptions
 
 
 def main(model, fork, slot_dir):
@@ -21,7 +22,7 @@ def main(model, fork, slot_dir):
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # whoever is killed leaves no zombie
     for _ in sys.stdin:
         if os.fork() == 0:
-            application = build_application(verified, n_ctx=8192, threads=1, slot_dir=slot_dir)
+            application = build_application(verified, LoadOptions(8192, 1), Serving(slot_dir=slot_dir))
             serve(application, ("127.0.0.1", 0), ("127.0.0.1", 0), ready=announce, log=io.StringIO())
             os._exit(0)
 

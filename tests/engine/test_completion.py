@@ -2,15 +2,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bankml.engine.completion import MICRO_BATCH, Engine, Job, complete
-from bankml.engine.slot import Slot
+from bankml.engine.completion import MICRO_BATCH, Job
+from bankml.engine.engine import Engine
 from bankml.errors import Cancelled, ContextExceeded
 from tests.engine.engine_toys import END, ByteVocabulary, GreedySampler, ToyModel, ToyPieces, hashing, saying
 
 
-def run(job, model, slot=None, sampler=None, stops=(), **more):
-    engine = Engine(model, ByteVocabulary(), Slot() if slot is None else slot)
-    return list(complete(job, engine, sampler or GreedySampler(), ToyPieces(stops, chat=True), **more))
+def run(job, model, engine=None, sampler=None, stops=(), **more):
+    engine = engine or Engine(model, ByteVocabulary())
+    return list(engine.complete(job, sampler or GreedySampler(), ToyPieces(stops, chat=True), **more))
+
+
+def slot_and_model(model=None):
+    """A model's engine, its only slot, and the model."""
+    model = model or ToyModel()
+    engine = Engine(model, ByteVocabulary())
+    return engine, engine.slots[0], model
 
 
 def text_of(steps):
@@ -47,9 +54,9 @@ def test_text_comes_in_whole_characters():
 
 
 def test_a_prompt_must_leave_room_for_a_token():
-    model, slot = ToyModel(n_ctx=16), Slot()
+    engine, _, model = slot_and_model(ToyModel(n_ctx=16))
     with pytest.raises(ContextExceeded) as caught:
-        run(Job(bytes(16)), model, slot)
+        run(Job(bytes(16)), model, engine)
     assert str(caught.value) == "request (16 tokens) exceeds the available context size (16 tokens), try increasing it"
     assert (caught.value.n_prompt_tokens, caught.value.n_ctx, model.calls) == (16, 16, [])
 
@@ -73,63 +80,72 @@ def test_prompts_are_computed_in_micro_batches_and_only_the_last_gives_logits():
 
 
 def test_every_prompt_token_is_accepted_before_the_first_draw_even_if_cached():
-    slot, model = Slot(), ToyModel()
-    run(Job(b"abc", max_tokens=2), model, slot)
+    engine, _slot, model = slot_and_model()
+    run(Job(b"abc", max_tokens=2), model, engine)
     sampler = GreedySampler()
-    steps = run(Job(b"abc", max_tokens=2), model, slot, sampler)
+    steps = run(Job(b"abc", max_tokens=2), model, engine, sampler)
     assert sampler.accepted == [*b"abc", *(step.token for step in steps)]
 
 
 def test_the_slot_holds_all_but_the_last_sampled_token():
-    slot, model = Slot(), ToyModel()
-    steps = run(Job(b"abc", max_tokens=4), model, slot)
+    engine, slot, model = slot_and_model()
+    steps = run(Job(b"abc", max_tokens=4), model, engine)
     assert slot.tokens == (*b"abc", *(step.token for step in steps[:-1]))
-    again = run(Job([*b"abc", *(step.token for step in steps)], max_tokens=1), model, slot)
+    again = run(Job([*b"abc", *(step.token for step in steps)], max_tokens=1), model, engine)
     assert again[0].progress.cached_tokens == 6
 
 
 def test_a_prompt_that_is_all_cached_computes_its_last_token():
-    slot, model = Slot(), ToyModel()
-    first = run(Job(b"abc", max_tokens=3), model, slot)
-    again = run(Job(b"abc", max_tokens=3), model, slot)
+    engine, _slot, model = slot_and_model()
+    first = run(Job(b"abc", max_tokens=3), model, engine)
+    again = run(Job(b"abc", max_tokens=3), model, engine)
     assert again[0].progress.cached_tokens == 2
     assert text_of(first) == text_of(again)
 
 
 def test_cache_prompt_false_starts_from_nothing():
-    slot, model = Slot(), ToyModel()
-    run(Job(b"abc", max_tokens=1), model, slot)
-    assert run(Job(b"abc", 1, cache_prompt=False), model, slot)[0].progress.cached_tokens == 0
+    engine, slot, model = slot_and_model()
+    run(Job(b"abc", max_tokens=1), model, engine)
+    assert run(Job(b"abc", 1, cache_prompt=False), model, engine)[0].progress.cached_tokens == 0
     assert slot.tokens == tuple(b"abc")
 
 
 @given(st.lists(st.binary(min_size=1, max_size=20).map(lambda b: bytes(c % 3 for c in b)), min_size=1, max_size=8))
 def test_reuse_never_changes_an_answer(prompts):
-    slot, shared = Slot(), ToyModel(hashing)
+    engine, slot, shared = slot_and_model(ToyModel(hashing))
     for prompt in prompts:
         fresh = run(Job(prompt, max_tokens=4), ToyModel(hashing))
-        assert text_of(run(Job(prompt, max_tokens=4), shared, slot)) == text_of(fresh)
+        assert text_of(run(Job(prompt, max_tokens=4), shared, engine)) == text_of(fresh)
         assert slot.tokens == tuple(shared.cache)
 
 
 def test_cancelled_between_tokens():
-    seen, engine = [], Engine(ToyModel(), ByteVocabulary())
+    engine, slot, model = slot_and_model()
     with pytest.raises(Cancelled):
-        for step in complete(Job(b"A:"), engine, GreedySampler(), ToyPieces(), cancelled=lambda: len(seen) == 3):
-            seen.append(step)
-    assert len(seen) == 3
-    assert engine.slot.tokens == tuple(engine.model.cache)
+        run(Job(b"A:"), model, engine, cancelled=lambda: len(model.calls) == 3)
+    assert len(model.calls) == 3
+    assert slot.tokens == tuple(model.cache)
+
+
+def test_a_consumer_that_stops_leaves_the_slot_true():
+    engine, slot, model = slot_and_model()
+    steps = engine.complete(Job(b"A:"), GreedySampler(), ToyPieces())
+    seen = [next(steps) for _ in range(3)]
+    steps.close()
+    assert not engine.slots.busy(0) and slot.tokens == tuple(model.cache)
+    again = run(Job([*b"A:", *(step.token for step in seen)], 1), model, engine)
+    assert again[0].progress.cached_tokens == 4
 
 
 def test_cancelled_between_micro_batches():
-    model, slot = ToyModel(), Slot()
+    engine, slot, model = slot_and_model()
     with pytest.raises(Cancelled):
-        run(Job(bytes(2000)), model, slot, cancelled=lambda: len(model.calls) == 2)
+        run(Job(bytes(2000)), model, engine, cancelled=lambda: len(model.calls) == 2)
     assert len(slot) == 2 * MICRO_BATCH
 
 
 def test_a_forward_pass_that_fails_leaves_the_slot_true():
-    model, slot = ToyModel(), Slot()
+    engine, slot, model = slot_and_model()
 
     def fail():
         if len(model.calls) == 3:
@@ -137,7 +153,7 @@ def test_a_forward_pass_that_fails_leaves_the_slot_true():
 
     model.before = fail
     with pytest.raises(OSError, match="no more"):
-        run(Job(b"abc"), model, slot)
+        run(Job(b"abc"), model, engine)
     assert slot.tokens == tuple(model.cache)
 
 

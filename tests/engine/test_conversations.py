@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from bankml.engine.completion import Engine, Job, complete
+from bankml.engine.completion import Job
+from bankml.engine.engine import Engine
 from bankml.engine.memory import MIB
 from bankml.engine.prompt_cache import PromptCache
 from bankml.model.model import Model
@@ -32,7 +33,7 @@ class Conversation:
     def turn(self, engine):
         """Answer and how many tokens were cached."""
         self.tokens += self._words(QUESTION)
-        steps = list(complete(Job(self.tokens, ANSWER), engine, GreedySampler(), ToyPieces()))
+        steps = list(engine.complete(Job(self.tokens, ANSWER), GreedySampler(), ToyPieces()))
         answer = [step.token for step in steps]
         self.tokens += answer
         return answer, steps[-1].progress.cached_tokens
@@ -45,7 +46,7 @@ def alone(model, number, cached):
     """
     engine, conversation, answers = Engine(model, ByteVocabulary()), Conversation(number), []
     for most in cached:
-        engine.slot.begin([*conversation.tokens[:most], -1], reuse=True)
+        engine.slots[0].begin([*conversation.tokens[:most], -1], reuse=True)
         answers.append(conversation.turn(engine))
     return answers
 
@@ -77,6 +78,6 @@ def test_forty_interleaved_conversations_under_64_mib(verified):
 
 
 def test_half_the_bytes_of_f16(verified, monkeypatch):
-    f16 = Model.open(verified, 256, threads=1).cell_bytes
+    f16 = Model.open(verified, 256, threads=1).new_cells().cell_bytes
     monkeypatch.setenv("BANKML_CACHE_TYPE", "q8_0")
-    assert Model.open(verified, 256, threads=1).cell_bytes / f16 == 34 / 64
+    assert Model.open(verified, 256, threads=1).new_cells().cell_bytes / f16 == 34 / 64

@@ -3,12 +3,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bankml.engine.completion import Engine, Job, complete
+from bankml.engine.completion import Job
+from bankml.engine.engine import Engine
 from bankml.engine.memory import MIB, available_memory, cache_limit
 from bankml.engine.prompt_cache import CachedPrompt, PromptCache, can_extend, swap_prefix
 from bankml.engine.slot import Slot
 from bankml.errors import UsageError
-from tests.engine.cell_toys import CellModel, entry, filled
+from tests.engine.cell_toys import CellModel, Cells, entry, filled
 from tests.engine.engine_toys import ByteVocabulary, GreedySampler, ToyPieces
 
 
@@ -76,20 +77,20 @@ def test_what_could_never_fit_disturbs_nothing():
 
 
 def test_real_bytes_are_counted():
-    model = CellModel(width=5)
-    slot, cache = filled(model, list(b"abcdef")), PromptCache(None, 10**6)
-    swap_prefix(b"xyz", slot, model, cache)
-    assert cache.nbytes == 6 * 4 + model.k[:, :, :6].nbytes + model.v[:, :, :6].nbytes
-    assert model.saved == [6]
+    cells = Cells(width=5)
+    slot, cache = filled(list(b"abcdef"), cells), PromptCache(None, 10**6)
+    swap_prefix(b"xyz", slot, cache)
+    assert cache.nbytes == 6 * 4 + cells.k[:, :, :6].nbytes + cells.v[:, :, :6].nbytes
+    assert cells.saved == [6]
 
 
 def test_nothing_is_copied_that_is_not_kept():
-    model = CellModel(width=5)
-    slot, cache = filled(model, list(b"abcdef")), PromptCache(6 * 44 - 1, 10**6)
-    swap_prefix(b"xyz", slot, model, cache)
-    assert len(cache) == 0 and model.saved == []
-    swap_prefix(b"abc", slot, model, cache)  # can_extend: half is kept
-    assert len(cache) == 0 and model.saved == []
+    cells = Cells(width=5)
+    slot, cache = filled(list(b"abcdef"), cells), PromptCache(6 * 44 - 1, 10**6)
+    swap_prefix(b"xyz", slot, cache)
+    assert len(cache) == 0 and cells.saved == []
+    swap_prefix(b"abc", slot, cache)  # can_extend: half is kept
+    assert len(cache) == 0 and cells.saved == []
 
 
 # ---- what comes back
@@ -117,29 +118,29 @@ def test_the_best_is_taken_and_the_first_of_equals():
 
 
 def test_only_the_common_cells_come_back():
-    model = CellModel()
-    cache, slot = PromptCache(None, 10**6), filled(model, list(b"abcdef"))
-    swap_prefix(b"xyz", slot, model, cache)
-    slot = filled(model, list(b"xyz"))
-    swap_prefix(b"abcdzz", slot, model, cache)
-    assert slot.tokens == tuple(b"abcd") == model.held(4)
+    cells = Cells()
+    cache, slot = PromptCache(None, 10**6), filled(list(b"abcdef"), cells)
+    swap_prefix(b"xyz", slot, cache)
+    slot = filled(list(b"xyz"), cells)
+    swap_prefix(b"abcdzz", slot, cache)
+    assert slot.tokens == tuple(b"abcd") == cells.held(4)
     assert texts(cache) == [b"xyz"]
 
 
 def test_nothing_comes_back_for_a_prompt_that_wants_nothing_of_it():
-    model = CellModel()
-    cache, slot = PromptCache(None, 10**6), filled(model, list(b"abcdef"))
-    swap_prefix(b"xyz", slot, model, cache)
-    slot = filled(model, list(b"xyz"))
-    swap_prefix(b"abcdzz", slot, model, cache, reuse=False)
-    assert len(slot) == 0 and model.held(3) == tuple(b"xyz")
+    cells = Cells()
+    cache, slot = PromptCache(None, 10**6), filled(list(b"abcdef"), cells)
+    swap_prefix(b"xyz", slot, cache)
+    slot = filled(list(b"xyz"), cells)
+    swap_prefix(b"abcdzz", slot, cache, reuse=False)
+    assert len(slot) == 0 and cells.held(3) == tuple(b"xyz")
     assert texts(cache) == [b"xyz"]
 
 
 def test_a_slot_without_its_likes_is_saved_and_left_standing():
-    model = CellModel()
-    cache, slot = PromptCache(None, 10**6), filled(model, list(b"abcdef"))
-    swap_prefix(b"abzzzzzz", slot, model, cache)
+    cells = Cells()
+    cache, slot = PromptCache(None, 10**6), filled(list(b"abcdef"), cells)
+    swap_prefix(b"abzzzzzz", slot, cache)
     assert slot.tokens == tuple(b"abcdef") and texts(cache) == [b"abcdef"]
 
 
@@ -156,14 +157,13 @@ def test_the_limit_of_tokens_grows_to_what_fits_into_the_bytes():
 
 
 def test_running_out_of_memory_gives_some_back():
-    class Full(CellModel):
+    class Full(Cells):
         def save(self, n):
             raise MemoryError
 
     cache = cache_of(*(entry(bytes([i]) * 10, 100) for i in range(5)), limit_bytes=1000)
-    model = Full()
-    slot = filled(model, list(b"abcdef"))
-    swap_prefix(b"xyz", slot, model, cache)
+    slot = filled(list(b"abcdef"), Full())
+    swap_prefix(b"xyz", slot, cache)
     assert cache.limit_bytes == 200 and cache.nbytes == 200 and slot.tokens == tuple(b"abcdef")
 
 
@@ -211,10 +211,11 @@ def test_the_cache_never_changes_an_answer(prompts, limit_bytes, limit_tokens):
         prompt = [65 + byte % 2 for byte in raw] or [65]
 
         def answer(engine, prompt=prompt, reuse=reuse):
-            return [s.token for s in complete(Job(prompt, 4, reuse), engine, GreedySampler(), ToyPieces())]
+            return [s.token for s in engine.complete(Job(prompt, 4, reuse), GreedySampler(), ToyPieces())]
 
         assert answer(engine) == answer(Engine(CellModel(n_ctx=64), ByteVocabulary()))
-        assert model.held(len(engine.slot)) == engine.slot.tokens
+        slot = engine.slots[0]
+        assert slot.cells.held(len(slot)) == slot.tokens
         assert limit_bytes is None or cache.nbytes <= limit_bytes
         for one in cache._entries:
             assert one.state.k[0, 0, :, 0].tolist() == one.tokens.tolist()
@@ -226,7 +227,7 @@ def test_two_conversations_in_turns():
     seen = []
     for turn in range(4):
         for prompt in (first, second):
-            steps = list(complete(Job(prompt, 5), engine, GreedySampler(), ToyPieces()))
+            steps = list(engine.complete(Job(prompt, 5), GreedySampler(), ToyPieces()))
             seen.append(steps[-1].progress.cached_tokens)
             assert turn == 0 or seen[-1] == len(prompt) - 3 - 1
             prompt.extend([*(step.token for step in steps), *b"and"])
@@ -234,8 +235,8 @@ def test_two_conversations_in_turns():
 
 
 def test_an_entry_is_gone_once_it_is_in_the_slot():
-    model, cache = CellModel(), PromptCache(None, 4096)
-    cache.add(CachedPrompt(tokens(b"abc"), filled(model, list(b"abc")) and model.save(3)))
-    slot = Slot()
-    swap_prefix(b"abcd", slot, model, cache)
+    cells, cache = Cells(), PromptCache(None, 4096)
+    cache.add(CachedPrompt(tokens(b"abc"), filled(list(b"abc"), cells) and cells.save(3)))
+    slot = Slot(cells)
+    swap_prefix(b"abcd", slot, cache)
     assert slot.tokens == tuple(b"abc") and len(cache) == 0

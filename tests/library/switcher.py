@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bankml.api.routes import NativeApplication
 from bankml.gate.verify import verify
-from bankml.library.load import open_library
+from bankml.library.load import LoadOptions, open_library
 from bankml.library.reference import PinnedFile, Reference
 from tests.api.api_toys import ask, user
 
@@ -43,7 +43,7 @@ def memory_mb(key):
 
 def main(root):
     names = Folders(root)
-    library = open_library(names.verified[names.startup.name], 2048, 1, names)
+    library = open_library(names.verified[names.startup.name], LoadOptions(2048, 1), names)
     application, wrong, switches, resident = NativeApplication(library), [], [0], [None]
 
     def say(name):

@@ -7,7 +7,7 @@ import pytest
 from bankml.errors import PinMismatch
 from bankml.gate.digest import sha256_file
 from bankml.gate.fork import record_pin
-from bankml.library.load import open_library
+from bankml.library.load import LoadOptions, open_library
 from bankml.library.reference import PinnedFile
 from bankml.library.registry import Registry
 from tests.tiny_model import tiny_model
@@ -24,7 +24,7 @@ def house(tmp_path):
     os.unlink(other.fork_path)
     record_pin(tmp_path / "other" / "other.FORK.json", file.name, file.stat().st_size, other.sha256, replace=False)
     registry = Registry(str(tmp_path / "other"), PinnedFile.of(verified))
-    return open_library(verified, 256, 1, registry), file
+    return open_library(verified, LoadOptions(256, 1), registry), file
 
 
 def test_a_file_that_is_not_the_pinned_one_is_hashed_once_and_drops_nobody_again(house):

@@ -18,7 +18,7 @@ from bankml.api.routes import NativeApplication
 from bankml.errors import Cancelled, ContextExceeded, NotFound, Refused
 from bankml.gate.verify import record, verify
 from bankml.library.facts import FileFacts
-from bankml.library.load import open_library
+from bankml.library.load import LoadOptions, open_library
 from bankml.library.reference import PinnedFile, Reference
 from bankml.library.residency import FOR_GOOD, Library
 from tests.api.api_toys import MemoryReply, ask, toy_resident, user
@@ -301,12 +301,13 @@ class OnDisk(Shelf):
 def test_of_a_dropped_model_no_weight_and_no_cell_is_left(three):
     names = [tiny.name for tiny in MODELS[:3]]
     shelf = OnDisk(three, names)
-    library = open_library(verify(three / f"{names[0]}.gguf", three / "FORK.json"), 512, 1, shelf)
+    library = open_library(verify(three / f"{names[0]}.gguf", three / "FORK.json"), LoadOptions(512, 1), shelf)
     application, left = NativeApplication(library), []
     for name in [*names, *names]:
         assert ask(application, body=user("Hello", model=name, max_tokens=4)).status == 200
-        model = library.resident.engine.model
-        left.append((weakref.ref(model.cache), weakref.ref(model._decoder._weights)))
+        engine = library.resident.engine
+        left.append((weakref.ref(engine.slots[0].cells), weakref.ref(engine.model._decoder._weights)))
+        del engine
     gc.collect()
     assert [tuple(ref() is None for ref in refs) for refs in left[:-1]] == [(True, True)] * 5
 
@@ -314,7 +315,9 @@ def test_of_a_dropped_model_no_weight_and_no_cell_is_left(three):
 def test_what_is_left_of_a_dropped_model_needs_no_collection(three):
     """Its words too: a vocabulary takes tens of megabytes, and the next collection may be far away."""
     names = [tiny.name for tiny in MODELS[:2]]
-    library = open_library(verify(three / f"{names[0]}.gguf", three / "FORK.json"), 512, 1, OnDisk(three, names))
+    library = open_library(
+        verify(three / f"{names[0]}.gguf", three / "FORK.json"), LoadOptions(512, 1), OnDisk(three, names)
+    )
     application = NativeApplication(library)
     body = {"temperature": 0.5, "dry_multiplier": 0.5, "json_schema": {"type": "string"}, "max_tokens": 4}
     assert ask(application, body=user("Hello", **body)).status == 200
@@ -333,7 +336,7 @@ def test_what_is_left_of_a_dropped_model_needs_no_collection(three):
 
 def test_a_file_that_is_gone_is_refused_without_its_path(three):
     names = [MODELS[0].name]
-    library = open_library(verify(three / f"{names[0]}.gguf", three / "FORK.json"), 512, 1)
+    library = open_library(verify(three / f"{names[0]}.gguf", three / "FORK.json"), LoadOptions(512, 1))
     with library.turn(NEVER):
         library.drop()
     (three / f"{names[0]}.gguf").unlink()
@@ -350,7 +353,7 @@ def test_a_file_that_is_gone_is_refused_without_its_path(three):
 def test_a_file_replaced_between_two_requests_is_refused(three):
     names = [tiny.name for tiny in MODELS[:2]]
     shelf = OnDisk(three, names)
-    library = open_library(verify(three / f"{names[0]}.gguf", three / "FORK.json"), 512, 1, shelf)
+    library = open_library(verify(three / f"{names[0]}.gguf", three / "FORK.json"), LoadOptions(512, 1), shelf)
     application = NativeApplication(library)
     assert ask(application, body=user("Hello", model=names[1], max_tokens=1)).status == 200
     other = three / f"{names[0]}.gguf"
@@ -369,7 +372,7 @@ def test_a_file_replaced_between_two_requests_is_refused(three):
 def test_a_pinned_file_that_is_nowhere(three):
     names = [MODELS[0].name]
     shelf = OnDisk(three, names)
-    library = open_library(verify(three / f"{names[0]}.gguf", three / "FORK.json"), 512, 1, shelf)
+    library = open_library(verify(three / f"{names[0]}.gguf", three / "FORK.json"), LoadOptions(512, 1), shelf)
     shelf.sources["gone"] = replace(shelf.startup.source, name="gone", file="gone.gguf", path=None)
     reply = ask(NativeApplication(library), body=user("Hello", model="gone"))
     assert (reply.status, reply.error["message"]) == (404, "gone.gguf is pinned, but the file is missing: refused")

@@ -6,7 +6,7 @@ import pytest
 from bankml.errors import UsageError
 from bankml.model.config import read_config
 from bankml.model.kv_cache import CACHE_TYPES, F16, KVCache, cache_type_from
-from bankml.model.model import Model
+from tests.lone_sequence import LoneSequence
 from tests.tiny_model import tiny_model
 
 CELLS = 64
@@ -39,7 +39,7 @@ def test_what_was_saved_is_put_back(filled):
     before, state = cells_of(filled), filled.save(40)
     for k, v in filled.layers:
         k[...], v[...] = 1, 1
-    filled.load(state)
+    filled.load(state, state.cells)
     row = len(before[0]) // CELLS
     for old, new in zip(before, cells_of(filled), strict=True):
         assert np.array_equal(old[: 40 * row], new[: 40 * row])
@@ -106,7 +106,7 @@ def test_the_type_the_environment_asks_for(monkeypatch):
 @pytest.mark.parametrize("kind", ["f16", "q8_0"])
 def test_a_model_goes_on_from_cells_that_were_put_back(verified, kind, monkeypatch):
     monkeypatch.setenv("BANKML_CACHE_TYPE", kind)
-    model, other = Model.open(verified, 512, threads=1), Model.open(verified, 512, threads=2)
+    model, other = LoneSequence.open(verified, 512, threads=1), LoneSequence.open(verified, 512, threads=2)
     prompt = list(b"A prompt of some length, " * 12)
     model.forward(prompt, 0, False)
     state = model.save(len(prompt))

@@ -13,6 +13,8 @@ from bankml.gguf.values import ValueType
 from bankml.gguf.writer import encode_value, writing
 from bankml.model.limits import CONTEXT_STEP, context_size
 from bankml.model.model import Model
+from bankml.model.span import Span
+from tests.lone_sequence import LoneSequence
 from tests.tiny_model import N_FF, entries, tensors, tiny_model
 
 TOKENS = [5, 80, 200, 3, 3, 99, 120, 17] * 20
@@ -34,7 +36,7 @@ def logits_after(model, *batches):
 def test_the_bits_do_not_depend_on_the_threads(verified):
     answers = []
     for threads in (1, 2, 3, 5):
-        model = Model.open(verified, 512, threads)
+        model = LoneSequence.open(verified, 512, threads)
         answers.append(logits_after(model, TOKENS, [7], [9]))
         model.close()
     assert all(np.array_equal(answers[0].view(np.uint32), other.view(np.uint32)) for other in answers)
@@ -58,25 +60,77 @@ def test_a_file_may_be_aligned_to_nothing(tmp_path, start):
     record(path, tmp_path / "FORK.json")
     verified = verify(path, tmp_path / "FORK.json")
     assert verified.header.data_offset % 4 == start
-    model = Model.open(verified, 256, 1)
-    assert all(layer.attn_norm.weight.flags.aligned for layer in model._decoder._layers)
+    model = LoneSequence.open(verified, 256, 1)
+    assert all(layer.attn_norm.weight.flags.aligned for layer in model.model._decoder._layers)
     assert np.isfinite(logits_after(model, [1, 2])).all()
     model.close()
 
 
 def test_a_cell_is_written_over_when_its_position_comes_again(verified):
-    fresh, used = Model.open(verified, 512), Model.open(verified, 512)
+    fresh, used = LoneSequence.open(verified, 512), LoneSequence.open(verified, 512)
     logits_after(used, TOKENS[::-1], [1], [2])
     assert np.array_equal(logits_after(fresh, TOKENS), logits_after(used, TOKENS))
 
 
-def test_logits_are_left_alone_unless_wanted(verified):
-    model = Model.open(verified, 512)
-    model.logits[:] = 7
-    model.forward(TOKENS, 0, logits=False)
-    assert (model.logits == 7).all()
-    model.forward([1], len(TOKENS), logits=True)
-    assert not (model.logits == 7).any()
+def test_logits_are_computed_where_they_are_wanted(verified):
+    model, cells = (opened := Model.open(verified, 512)), opened.new_cells()
+    assert model.forward([Span(TOKENS, 0, cells)], logits=False) is None
+    assert model.forward([Span([1], len(TOKENS), cells)], logits=True).shape == (1, model.n_vocab)
+
+
+def lone_logits(verified, prompts, steps):
+    """The logits of each prompt and of `steps` tokens after it, one sequence at a time."""
+    found = []
+    for prompt in prompts:
+        model = LoneSequence.open(verified, 512)
+        rows = [logits_after(model, prompt)]
+        for i in range(steps):
+            model.forward([7 + i], len(prompt) + i, logits=True)
+            rows.append(model.logits.copy())
+        found.append(rows)
+    return found
+
+
+@pytest.mark.parametrize("kind", ["f16", "q8_0"])
+def test_sequences_that_are_computed_together_have_the_bits_that_they_have_alone(verified, monkeypatch, kind):
+    monkeypatch.setenv("BANKML_CACHE_TYPE", kind)
+    prompts = [[5, 80, 9], TOKENS, TOKENS[:1], [200] * 40, TOKENS[3:90]]
+    expected = lone_logits(verified, prompts, 3)
+    model = Model.open(verified, 512, 2, parallel=len(prompts))
+    cells = [model.new_cells() for _ in prompts]
+    for prompt, own, (first, *_) in zip(prompts, cells, expected, strict=True):
+        assert np.array_equal(model.forward([Span(prompt, 0, own)], True)[0], first)
+    for i in range(3):
+        spans = [Span([7 + i], len(prompt) + i, own) for prompt, own in zip(prompts, cells, strict=True)]
+        logits = model.forward(spans, True)
+        for row, rows in zip(logits, expected, strict=True):
+            assert np.array_equal(row.view(np.uint32), rows[i + 1].view(np.uint32))
+
+
+def test_tokens_of_others_between_the_operations_of_a_prompt_change_nothing(verified):
+    prompt = TOKENS + [3] * 20
+    (alone, *_), (first, *rest) = lone_logits(verified, [prompt, [5, 80, 9]], 100)
+    model = Model.open(verified, 512, 2, parallel=2)
+    own, other, position, between = model.new_cells(), model.new_cells(), 3, []
+    assert np.array_equal(model.forward([Span([5, 80, 9], 0, other)], True)[0], first)
+
+    def checkpoint():
+        i = len(between)
+        if i < len(rest):
+            between.append(model.forward([Span([7 + i], position + i, other)], True)[0].copy())
+
+    logits = model.forward([Span(prompt, 0, own)], True, checkpoint)
+    assert np.array_equal(logits[0], alone) and len(between) > 5
+    assert all(np.array_equal(row, wanted) for row, wanted in zip(between, rest, strict=False))
+
+
+def test_only_lone_tokens_are_computed_together(verified):
+    model = Model.open(verified, 512, 2, parallel=2)
+    cells = [model.new_cells() for _ in range(3)]
+    with pytest.raises(ValueError, match="at most 2"):
+        model.forward([Span([1], 0, own) for own in cells], True)
+    with pytest.raises(ValueError, match="one token"):
+        model.forward([Span([1, 2], 0, own) for own in cells[:2]], True)
 
 
 @pytest.mark.parametrize(
@@ -84,11 +138,11 @@ def test_logits_are_left_alone_unless_wanted(verified):
 )
 def test_batches_that_do_not_fit(verified, tokens, position, says):
     with pytest.raises(ValueError, match=says):
-        Model.open(verified, 512).forward(tokens, position, logits=True)
+        LoneSequence.open(verified, 512).forward(tokens, position, logits=True)
 
 
 def test_tokens_outside_the_vocabulary(verified):
-    model = Model.open(verified, 512)
+    model = LoneSequence.open(verified, 512)
     for token in (-1, 257):
         with pytest.raises(ValueError, match="not in the vocabulary"):
             model.forward([token], 0, logits=True)
@@ -101,7 +155,7 @@ def test_the_context_is_rounded_up_as_llama_cpp_rounds_it():
 
 def test_what_becomes_of_the_file_later_changes_no_bit(tmp_path):
     mine = tiny_model(tmp_path)
-    model = Model.open(mine, 512)
+    model = LoneSequence.open(mine, 512)
     before = logits_after(model, TOKENS)
     with open(mine.path, "r+b") as file:
         file.seek(mine.header.data_offset)
@@ -114,7 +168,7 @@ def test_a_file_that_changed_is_not_opened(tmp_path):
     changed = tiny_model(tmp_path)
     os.utime(changed.path, ns=(1, 1))
     with pytest.raises(ModelChanged, match="changed since it was verified"):
-        Model.open(changed, 512)
+        LoneSequence.open(changed, 512)
 
 
 @pytest.mark.parametrize("name", ["BANKML_THREADS", "BANKML_LLAMA_THREADS"])
@@ -122,9 +176,9 @@ def test_a_file_that_changed_is_not_opened(tmp_path):
 def test_environment_that_makes_no_sense(verified, monkeypatch, name, value):
     monkeypatch.setenv(name, value)
     with pytest.raises(UsageError, match=f"{name} must be a whole number from 1 to 256"):
-        Model.open(verified, 512)
+        LoneSequence.open(verified, 512)
 
 
 def test_a_context_of_no_tokens(verified):
     with pytest.raises(UsageError, match="must be 1 to 16777216 tokens"):
-        Model.open(verified, 0)
+        LoneSequence.open(verified, 0)

@@ -101,11 +101,68 @@ void f16_dots(const std::uint16_t *w, std::size_t rows, std::size_t k, const flo
     }
 }
 
-void f16_rows(const std::uint8_t *w, std::size_t rows, std::size_t k, const void *x, std::size_t n, float *y,
-              std::size_t ldy, float *) {
-    for (std::size_t c = 0; c < n; ++c) {
-        f16_dots(reinterpret_cast<const std::uint16_t *>(w), rows, k, static_cast<const float *>(x) + c * k,
-                 y + c * ldy);
+namespace {
+
+// R rows against C columns, each with the accumulators of a lone row: a weight is loaded once for all columns.
+template <int R, int C>
+void lone_tile(const std::uint16_t *w, std::size_t k, const float *x, float *y, std::size_t ldy) {
+    __m512 low[R][C], high[R][C];
+    for (int r = 0; r < R; ++r) {
+        for (int c = 0; c < C; ++c) {
+            low[r][c] = high[r][c] = _mm512_setzero_ps();
+        }
+    }
+    const std::size_t whole = k & ~std::size_t{31};
+    for (std::size_t i = 0; i < whole; i += 32) {
+        const auto half = [&](std::size_t at, __m512(&acc)[R][C]) {
+            __m512 weights[R];
+            for (int r = 0; r < R; ++r) {
+                weights[r] = load16_f16(w + r * k + at);
+            }
+            for (int c = 0; c < C; ++c) {
+                const __m512 column = _mm512_loadu_ps(x + c * k + at);
+                for (int r = 0; r < R; ++r) {
+                    acc[r][c] = _mm512_fmadd_ps(weights[r], column, acc[r][c]);
+                }
+            }
+        };
+        half(i, low);
+        half(i + 16, high);
+    }
+    for (int r = 0; r < R; ++r) {
+        for (int c = 0; c < C; ++c) {
+            y[c * ldy + r] = finish_dot(finish_pairs(low[r][c], high[r][c]), w + r * k, x + c * k, whole, k);
+        }
+    }
+}
+
+template <int R>
+void lone_tiles(const std::uint16_t *w, std::size_t k, const float *x, std::size_t n, float *y, std::size_t ldy) {
+    std::size_t c = 0;
+    for (; c + 2 <= n; c += 2) {
+        lone_tile<R, 2>(w, k, x + c * k, y + c * ldy, ldy);
+    }
+    if (c < n) {
+        lone_tile<R, 1>(w, k, x + c * k, y + c * ldy, ldy);
+    }
+}
+
+}  // namespace
+
+// Several lone rows together: tiles of four weight rows and two columns keep sixteen accumulators in registers.
+void f16_rows(const std::uint8_t *weights, std::size_t rows, std::size_t k, const void *activations, std::size_t n,
+              float *y, std::size_t ldy, float *) {
+    const std::uint16_t *w = reinterpret_cast<const std::uint16_t *>(weights);
+    const float *x = static_cast<const float *>(activations);
+    if (n == 1) {
+        return f16_dots(w, rows, k, x, y);
+    }
+    std::size_t r = 0;
+    for (; r + 4 <= rows; r += 4) {
+        lone_tiles<4>(w + r * k, k, x, n, y + r, ldy);
+    }
+    for (; r < rows; ++r) {
+        lone_tiles<1>(w + r * k, k, x, n, y + r, ldy);
     }
 }
 

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 
 from bankml.api.formats.logprobs import Json, Logprobs
@@ -13,7 +14,7 @@ from bankml.api.formats.response import (
     Writer,
 )
 from bankml.api.generation import ContextRule, bind
-from bankml.engine.completion import Step, complete
+from bankml.engine.completion import Step
 from bankml.errors import Cancelled
 from bankml.grammar.sampler import GrammarSampler
 from bankml.http.exchange import Reply, Request, RequestOutcome
@@ -104,7 +105,7 @@ def answer(library: Library, call: Call, reply: Reply, writer_of: WriterOf = res
         if prepared is not None:  # a stream's head is sent before its request waits
             prepared.context.resident.check_unchanged()
             prepared.writer.accept()
-        with library.turn(reply.cancelled):
+        with library.share(call.reference, reply.cancelled):
             began = time.monotonic()
             ready = library.ready(call.reference)
             try:
@@ -142,21 +143,21 @@ def _generate(prepared: PreparedGeneration, reply: Reply) -> RequestOutcome:
     energy = read_counters()
     try:
         resident.check_unchanged()
-        steps = complete(
+        steps = resident.engine.complete(
             generation.job,
-            resident.engine,
             generation.sampler,
             generation.pieces,
             cancelled=reply.cancelled,
             progress=writer.progress,
         )
-        for step in steps:
-            last = step
-            deltas = generation.parser.push(step.text, step.finish is not None)
-            tally.token()
-            tally.text(content_of(deltas))
-            if not writer.step(step, deltas):
-                break
+        with closing(steps):
+            for step in steps:
+                last = step
+                deltas = generation.parser.push(step.text, step.finish is not None)
+                tally.token()
+                tally.text(content_of(deltas))
+                if not writer.step(step, deltas):
+                    break
         resident.check_unchanged()  # the receipt is about the file as it was throughout
         assert last is not None  # complete() yields at least one Step or raises
         stats = last.progress

@@ -51,6 +51,7 @@ def bind(request: GenerationRequest, resident: Resident, context: ContextRule) -
         bound = _completion(request, request.prompt, resident)
     else:
         bound = _chat(request, request.prompt, resident, context)
+    _check_slot(request.slot, len(resident.engine.slots))
     n_ctx = resident.n_ctx if context.n_ctx is None else min(context.n_ctx, resident.n_ctx)
     fits(len(bound.job.prompt), n_ctx)
     return bound if context.n_ctx is None else _limited(bound, n_ctx)
@@ -100,7 +101,13 @@ def _completion(request: GenerationRequest, prompt: RawPrompt, resident: Residen
 
 def _job(request: GenerationRequest, tokens: Sequence[int]) -> Job:
     limit = UNLIMITED if request.max_tokens is None else request.max_tokens
-    return Job(tokens, limit, request.cache_prompt)
+    return Job(tokens, limit, request.cache_prompt, slot=request.slot)
+
+
+def _check_slot(wanted: int | None, slots: int) -> None:
+    if wanted is not None and wanted >= slots:
+        known = "there is one slot, 0" if slots == 1 else f"the slots are 0 to {slots - 1}"
+        raise RequestError(f"Field 'id_slot': {known}, not {wanted}")
 
 
 def prompt_tokens(parts: Sequence[str | int], tokens: Tokens) -> list[int]:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import unquote
 
@@ -23,10 +24,10 @@ from bankml.library.registry import Registry
 from bankml.library.residency import FOR_GOOD, Library
 from bankml.library.resident import Resident
 from bankml.measure.prometheus import ServerState
-from bankml.text.special_content import ContentSpecial
 
 if TYPE_CHECKING:
     from bankml.gate.verify import Verified
+    from bankml.library.load import LoadOptions
 
 Json = dict[str, object]
 Body = Mapping[str, Any]
@@ -150,44 +151,38 @@ def allowed(methods: Methods) -> list[str]:
     return [*methods, *(["HEAD"] if "GET" in methods else [])]
 
 
-def build_application(
-    verified: "Verified",
-    n_ctx: int,
-    threads: int | None = None,
-    slot_dir: str | None = None,
-    registry: str | None = None,
-    keep_alive: float = KEEP_ALIVE,
-    reasoning: bool = False,
-    content_special: ContentSpecial = "parse",
-    any_model: bool = False,
-    slots_trust: bool = False,
-    engine_address: str | None = None,
-) -> "NativeApplication":
-    """The application that answers with the verified file, loaded with a context of `n_ctx` tokens.
+@dataclass(frozen=True)
+class Serving:
+    """What a server serves besides the model it starts with.
 
     `slot_dir` is the folder of slot files, None if there is none; `slots_trust` accepts files of other servers.
-    `registry` is the folder whose models may be asked for by name; None: the verified file alone; `any_model`: every
-    other name means the verified file too. `keep_alive` is how long a model stays that was asked for through Ollama's
-    API, in seconds (ollama.durations.FOREVER: for good). `reasoning`: models that can reason do, unless a request says
-    otherwise. `engine_address` (HOST:PORT) is what `GET /bankml` names as `upstream`. Raises Refused for an unsupported
-    model, UsageError for a folder that is none.
+    `registry` is the folder whose models may be requested by name; None: the startup model alone; `any_model`: every
+    other name means the startup model too. `keep_alive` is how long a model stays that was requested through Ollama's
+    API, in seconds (ollama.durations.FOREVER: for good). `queue_limit`: the most requests that wait for a model.
+    `engine_address` (HOST:PORT) is what `GET /bankml` names as `upstream`.
     """
+
+    slot_dir: str | None = None
+    slots_trust: bool = False
+    registry: str | None = None
+    any_model: bool = False
+    keep_alive: float = KEEP_ALIVE
+    queue_limit: int | None = None
+    engine_address: str | None = None
+
+
+def build_application(verified: "Verified", options: "LoadOptions", serving: Serving) -> "NativeApplication":
+    """The application that answers with the verified file, loaded now. Raises Refused for an unsupported model,
+    UsageError for a folder that is none."""
     from bankml.library.load import open_library
 
-    slot_folder = None if slot_dir is None else SlotFolder(slot_dir, slots_trust)
-    known = Registry(registry, PinnedFile.of(verified), any_model=any_model)
-    library = open_library(
-        verified,
-        n_ctx,
-        threads,
-        known,
-        default_keep=FOR_GOOD if keep_alive == FOREVER else keep_alive,
-        reasoning=reasoning,
-        content_special=content_special,
-    )
-    library.engine_address = engine_address
+    slot_folder = None if serving.slot_dir is None else SlotFolder(serving.slot_dir, serving.slots_trust)
+    known = Registry(serving.registry, PinnedFile.of(verified), any_model=serving.any_model)
+    keep = FOR_GOOD if serving.keep_alive == FOREVER else serving.keep_alive
+    library = open_library(verified, options, known, keep, serving.queue_limit)
+    library.engine_address = serving.engine_address
     library.start_reaper()
-    return NativeApplication(library, slot_folder, Ollama(known, keep_alive))
+    return NativeApplication(library, slot_folder, Ollama(known, serving.keep_alive))
 
 
 class NativeApplication:
@@ -202,6 +197,11 @@ class NativeApplication:
         """Answers `request` through `reply`. Whatever goes wrong becomes an answer, or an event once one has begun."""
         return respond(request, TrackedReply(reply), self._handle)
 
+    @property
+    def parallel(self) -> int:
+        """How many requests are answered at once."""
+        return self._library.parallel
+
     def route(self, request: Request) -> str | None:
         """The path of the tables that `request` asks for, of a slot's own path the part before its number."""
         if request.path in ROUTES[request.address]:
@@ -215,11 +215,11 @@ class NativeApplication:
     def state(self) -> ServerState:
         """What is true of it at this moment, for its metrics."""
         resident = self._library.resident
-        cache = None if resident is None else resident.engine.prompt_cache
+        cache = None if resident is None else resident.engine.slots.prompt_cache
         return ServerState(
             engine=self._library.last.provenance.engine,
             waiting=self._library.waiting,
-            processing=int(self._library.busy),
+            processing=self._library.processing,
             model_bytes=0 if resident is None else resident.verified.identity.size,
             cache_bytes=0 if cache is None else cache.nbytes,
         )

@@ -1,4 +1,4 @@
-"""llama-server's `/slots`: what the one slot is doing, and its tokens to and from a file."""
+"""llama-server's `/slots`: what the slots are doing, and their tokens to and from a file."""
 
 import re
 import time
@@ -8,7 +8,8 @@ from urllib.parse import parse_qs
 from bankml.api.reading import fields
 from bankml.api.reading.json_body import read_object
 from bankml.engine import slot_actions
-from bankml.engine.completion import Engine
+from bankml.engine.engine import Engine
+from bankml.engine.slot import Slot
 from bankml.engine.slot_folder import SlotFolder, is_slot_name
 from bankml.errors import NotSupported, RequestError
 from bankml.http.exchange import Reply, Request, RequestOutcome
@@ -20,14 +21,17 @@ Json = dict[str, object]
 Handler = Callable[[Library, Request, Reply], RequestOutcome]
 
 PREFIX = "/slots/"
-ONLY_ID = "0"
 
 
 def slots(library: Library, request: Request, reply: Reply) -> RequestOutcome:
-    """`GET /slots`: the one slot, with what llama-server says of a slot that has done nothing yet."""
+    """`GET /slots`: each slot, with what llama-server says of a slot that has done nothing yet."""
     resident = library.look(reply.cancelled)
-    slot = {"id": 0, "n_ctx": resident.n_ctx, "speculative": False, "is_processing": library.busy}
-    reply.whole(200, json_bytes([slot]))
+    taken = resident.engine.slots
+    found = [
+        {"id": number, "n_ctx": resident.n_ctx, "speculative": False, "is_processing": taken.busy(number)}
+        for number in range(len(taken))
+    ]
+    reply.whole(200, json_bytes(found))
     return RequestOutcome(200)
 
 
@@ -46,13 +50,16 @@ def slot_action(folder: SlotFolder | None) -> Handler:
         if action not in ("save", "restore", "erase"):
             raise RequestError("Invalid action")
         name = "" if action == "erase" else _filename(request.body)
-        if slot_id != ONLY_ID:
-            raise RequestError("Invalid slot ID")
-        with library.turn(reply.cancelled):
-            resident = library.resident or library.ready(library.resolve(None))
+        reference = library.resolve(None) if library.resident is None else library.asked
+        with library.share(reference, reply.cancelled):
+            resident = library.ready(reference)
+            slots_there = resident.engine.slots
+            if slot_id != str(int(number[1])) or int(slot_id) >= len(slots_there):
+                raise RequestError("Invalid slot ID")
             resident.check_unchanged()
-            answer = _act(action, resident, folder, name)
-        reply.whole(200, json_bytes({"id_slot": 0, **answer}))
+            with slots_there.of_number(int(slot_id), reply.cancelled) as slot:
+                answer = _act(action, resident, slot, folder, name)
+        reply.whole(200, json_bytes({"id_slot": slot.number, **answer}))
         return RequestOutcome(200, note=action)
 
     return handler
@@ -67,16 +74,16 @@ def _filename(body: bytes) -> str:
     return name
 
 
-def _act(action: str, resident: Resident, folder: SlotFolder, name: str) -> Json:
+def _act(action: str, resident: Resident, slot: Slot, folder: SlotFolder, name: str) -> Json:
     engine: Engine = resident.engine
     started = time.monotonic()
     if action == "erase":
-        return {"n_erased": slot_actions.erase(engine)}
+        return {"n_erased": slot_actions.erase(slot)}
     sha256 = resident.provenance.model_sha256
     if action == "save":
-        done = slot_actions.save(engine, sha256, folder, name)
+        done = slot_actions.save(engine, slot, sha256, folder, name)
         counts, timing = {"n_saved": done.n_tokens, "n_written": done.nbytes}, "save_ms"
     else:
-        done = slot_actions.restore(engine, sha256, folder, name)
+        done = slot_actions.restore(engine, slot, sha256, folder, name)
         counts, timing = {"n_restored": done.n_tokens, "n_read": done.nbytes}, "restore_ms"
     return {"filename": name, **counts, "timings": {timing: (time.monotonic() - started) * 1000}}

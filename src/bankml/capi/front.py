@@ -74,8 +74,8 @@ def _opened(
     tokenizer = loading.tokenizer()
 
     from bankml.capi.handle import Handle
-    from bankml.library.load import open_library
+    from bankml.library.load import LoadOptions, open_library
 
-    library = open_library(verified, n_ctx, environment=environment, tokenizer=tokenizer)
+    library = open_library(verified, LoadOptions(n_ctx, environment=environment), tokenizer=tokenizer)
     log.info("verified: %s: guard %s, sha256 %s as pinned", verified.name, verified.verdict.kind, verified.sha256)
     return Handle(library, ending)

@@ -22,7 +22,7 @@ from bankml.cli.verified import fork_of, model_to_open
 from bankml.engine.completion import PromptProgress, Step
 from bankml.errors import Cancelled, UsageError
 from bankml.http.exchange import JSON, Headers, Reply, Request
-from bankml.library.load import open_library
+from bankml.library.load import LoadOptions, open_library
 from bankml.library.supported import require_supported
 from bankml.sampling.numbers import INT32_MAX
 from bankml.sampling.parameters import RANDOM_SEED
@@ -51,7 +51,7 @@ def generate(arguments: Namespace) -> int:
     arrived = time.monotonic()
     chat = chat_request(_fields(request_or_text_in(raw), arguments, options))
     verified = model_to_open(arguments.file, fork, require_supported)
-    library = open_library(verified, arguments.ctx, arguments.threads)
+    library = open_library(verified, LoadOptions(arguments.ctx, arguments.threads))
     request = Request("POST", ROUTE, "", {}, raw, "gateway", arrived)
     terminal = Terminal()
     with terminal.listening(), suppress(Cancelled):

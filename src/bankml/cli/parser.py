@@ -9,7 +9,14 @@ from collections.abc import Callable
 from bankml import __version__
 from bankml.cli.output import write
 from bankml.errors import UsageError
-from bankml.model.limits import DEFAULT_CONTEXT, MAX_CONTEXT, MAX_THREADS
+from bankml.model.limits import (
+    DEFAULT_CONTEXT,
+    DEFAULT_QUEUE,
+    MAX_CONTEXT,
+    MAX_PARALLEL,
+    MAX_QUEUE,
+    MAX_THREADS,
+)
 
 TYPE_CHECKING = False
 """True for type checkers; importing it from typing would take longer than this module."""
@@ -257,6 +264,7 @@ def _serve_commands(command: Command) -> None:
     serve.add_argument(
         "--slots-trust", action="store_true", help="with --native: restore slot files of other servers too"
     )
+    _batching(serve, "with --native: ")
     _models(serve, "with --native: ")
     serve.add_argument("--engine-log", metavar="FILE", help="with --spawn: append llama-server's output to FILE")
     serve.add_argument("--api-key", metavar="KEY", help="require this key of every request but /health (see ps)")
@@ -285,6 +293,7 @@ def _serve_commands(command: Command) -> None:
     demo.add_argument("--dir", metavar="DIR", help="the model's folder (default: $XDG_DATA_HOME/bankml/demo)")
     demo.set_defaults(slot_dir=None, slots_trust=False)
     demo.add_argument("--no-serve", action="store_true", help="only prepare the model file")
+    _batching(demo)
     _models(demo)
     _addresses(demo)
     demo.add_argument("--upstream", metavar="HOST:PORT", help=f"the address of llama-server's endpoints ({UPSTREAM})")
@@ -315,6 +324,21 @@ def _models(parser: Parser, when: str = "") -> None:
         "--reasoning",
         choices=("off", "on", "auto"),
         help="whether models that can reason do, unless a request says otherwise (off)",
+    )
+
+
+def _batching(parser: Parser, when: str = "") -> None:
+    parser.add_argument(
+        "--parallel",
+        metavar="N",
+        type=_from_1_to(MAX_PARALLEL),
+        help=f"{when}answer up to N requests at once, each with a context of its own (as many as the machine suits)",
+    )
+    parser.add_argument(
+        "--queue",
+        metavar="N",
+        type=_from_1_to(MAX_QUEUE),
+        help=f"{when}the most requests that wait; the next gets a 503 ({DEFAULT_QUEUE})",
     )
 
 

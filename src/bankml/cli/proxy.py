@@ -31,6 +31,8 @@ USED_BY = {
     "reasoning": ("--native", "--spawn"),
     "slot_dir": ("--native", "--spawn"),
     "slots_trust": ("--native",),
+    "parallel": ("--native",),
+    "queue": ("--native",),
     "registry": ("--native",),
     "keep_alive": ("--native",),
     "any_model": ("--native",),

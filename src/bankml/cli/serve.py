@@ -11,7 +11,7 @@ from bankml.cli.parser import UPSTREAM
 from bankml.cli.proxy import check_options
 from bankml.cli.verified import fork_of, model_to_open, verified_model
 from bankml.errors import RequestError, UsageError
-from bankml.model.limits import DEFAULT_CONTEXT, MAX_CONTEXT, MAX_THREADS
+from bankml.model.limits import DEFAULT_CONTEXT, DEFAULT_QUEUE, MAX_CONTEXT, MAX_THREADS
 
 if TYPE_CHECKING:
     from bankml.gate.verify import Verified
@@ -53,31 +53,39 @@ def _serve(arguments: Namespace, file: str, fork: str, listen: Address, engine: 
     registry, keep_alive = _registry(arguments.registry), _keep_alive(arguments.keep_alive)
 
     from bankml.engine.memory import keep_heaps_small
+    from bankml.library.load import LoadOptions
     from bankml.library.supported import require_supported
 
     keep_heaps_small()
     verified = model_to_open(file, fork, require_supported)
 
     from bankml.api.metrics_middleware import MetricsMiddleware
-    from bankml.api.routes import build_application
+    from bankml.api.routes import Serving, build_application
     from bankml.http.server import serve as run
     from bankml.measure.usage import Watched
 
     with about(file):
         application = build_application(
             verified,
-            n_ctx=arguments.ctx,
-            threads=arguments.threads,
-            slot_dir=arguments.slot_dir,
-            registry=registry,
-            keep_alive=keep_alive,
-            reasoning=(arguments.reasoning or "off") != "off",
-            content_special=arguments.content_special or "parse",
-            any_model=arguments.any_model,
-            slots_trust=arguments.slots_trust,
-            engine_address=shown_address(engine),
+            LoadOptions(
+                arguments.ctx,
+                arguments.threads,
+                reasoning=(arguments.reasoning or "off") != "off",
+                content_special=arguments.content_special or "parse",
+                parallel=arguments.parallel,
+            ),
+            Serving(
+                slot_dir=arguments.slot_dir,
+                slots_trust=arguments.slots_trust,
+                registry=registry,
+                any_model=arguments.any_model,
+                keep_alive=keep_alive,
+                queue_limit=arguments.queue or DEFAULT_QUEUE,
+                engine_address=shown_address(engine),
+            ),
         )
 
+    note(f"parallel: {application.parallel} at once, --queue {arguments.queue or DEFAULT_QUEUE} more waiting")
     if registry is not None:
         _print_problems(registry, verified)
     measured = MetricsMiddleware(application, [Watched("gateway", os.getpid())])

@@ -1,19 +1,15 @@
-"""The generation loop: slot, forward pass, sampler, text, and the stop conditions."""
+"""The order of one answer: slot, prompt, sampler, text, and the stop conditions. What has to be computed is yielded."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
-from bankml import __version__
-from bankml.engine.parts import ForwardPass, TextPieces, TokenPieces, TokenSampler
-from bankml.engine.prompt_cache import PromptCache, swap_prefix
+from bankml.engine.parts import Logits, TextPieces, TokenPieces, TokenSampler
 from bankml.engine.slot import Slot
-from bankml.errors import Cancelled, ContextExceeded, RequestError
+from bankml.errors import ContextExceeded, RequestError
+from bankml.model.span import Span
 from bankml.sampling.logprobs import TokenProbs
-
-ENGINE = f"bankml-native {__version__}"
-"""The engine's name, as receipts give it: the arithmetic is this project's own forward pass."""
 
 MICRO_BATCH = 512
 """Tokens of one forward pass at most; fixed, because the attention kernels' bits depend on it."""
@@ -24,41 +20,21 @@ Finish = Literal["stop", "length"]
 
 
 @dataclass(frozen=True)
-class Engine:
-    """A model, the tokens in its KV cache, and the pieces of its vocabulary. Used by one request at a time.
-
-    `prompt_cache` keeps KV cells of earlier conversations; None: no prompt cache.
-    """
-
-    model: ForwardPass
-    vocabulary: TokenPieces
-    slot: Slot = field(default_factory=Slot)
-    prompt_cache: PromptCache | None = None
-    restored: list[str] = field(default_factory=list)
-    """The sha256 of every slot file that was restored: its keys and values may be in the slot or the prompt cache."""
-
-    def close(self) -> None:
-        """Frees the weights and every KV cell, the slot's and the prompt cache's."""
-        self.slot.clear()
-        if self.prompt_cache is not None:
-            self.prompt_cache.clear()
-        self.model.close()
-
-
-@dataclass(frozen=True)
 class Job:
     """A prompt to complete. `max_tokens` is UNLIMITED or a count; 0 gives one token, as in llama-server. `preserved`
-    are control tokens that have their text in the answer."""
+    are control tokens that have their text in the answer. `slot` is the number of the slot to use; None: any."""
 
     prompt: Sequence[int]
     max_tokens: int = UNLIMITED
     cache_prompt: bool = True
     preserved: frozenset[int] = frozenset()
+    slot: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class GenerationStats:
-    """Counts so far, and times (seconds of the clock): `started` is when computing the prompt began."""
+    """Counts so far, times (seconds of the clock), and the number of the slot: `started` is when computing the prompt
+    began."""
 
     prompt_tokens: int
     cached_tokens: int
@@ -66,6 +42,7 @@ class GenerationStats:
     started: float
     first_token: float
     last_token: float
+    slot: int = 0
 
     @property
     def computed_tokens(self) -> int:
@@ -95,6 +72,7 @@ class PromptProgress:
     total: int
     cached: int
     processed: int
+    slot: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,76 +114,77 @@ def fits(n_prompt_tokens: int, n_ctx: int) -> None:
         raise ContextExceeded(f"{sizes}, try increasing it", n_prompt_tokens, n_ctx)
 
 
+@dataclass(frozen=True, slots=True)
+class Compute:
+    """What has to be computed before the answer can go on; `logits`: the last token's logits are needed."""
+
+    span: Span
+    logits: bool
+
+
+Event = Compute | PromptProgress | Step
+
+Events = Generator[Event, Logits | None, None]
+"""The events of one answer. Each Compute is answered with the logits, float32 [n_vocab], or None where none are needed;
+they may be overwritten once the next event is requested."""
+
+
 def complete(
     job: Job,
-    engine: Engine,
+    slot: Slot,
+    n_ctx: int,
+    vocabulary: TokenPieces,
     sampler: TokenSampler,
     pieces: TextPieces,
-    *,
-    cancelled: Callable[[], bool] = lambda: False,
-    progress: Callable[[PromptProgress], None] = lambda progress: None,
     clock: Callable[[], float] = time.monotonic,
-) -> Iterator[Step]:
-    """Yields the answer token by token; the last Step has `finish`. The caller holds the lock throughout.
+) -> Events:
+    """Yields the answer token by token, and before each token what has to be computed; the last Step has `finish`.
 
-    `cancelled` is called between tokens and between layers of a prompt's micro-batch; Cancelled is raised when it
-    returns True. `progress` is called when computing the prompt begins and after each micro-batch. However the
-    computation ends, the slot lists exactly the tokens whose KV cells are valid. Raises ContextExceeded before
-    anything is computed.
+    A PromptProgress comes when computing the prompt begins and after each micro-batch. However the generator ends, the
+    slot lists exactly the tokens whose K/V cells are valid. Raises ContextExceeded before anything is computed.
     """
-    model, slot, vocabulary = engine.model, engine.slot, engine.vocabulary
-    fits(len(job.prompt), model.n_ctx)
-    if engine.prompt_cache is not None:
-        swap_prefix(job.prompt, slot, model, engine.prompt_cache, job.cache_prompt)
+    fits(len(job.prompt), n_ctx)
     started = clock()
     sampler.accept_all(job.prompt)
     cached = slot.begin(job.prompt, job.cache_prompt)
-    progress(PromptProgress(len(job.prompt), cached, cached))
-    for processed in _compute_prompt(job.prompt, model, slot, cancelled):
-        progress(PromptProgress(len(job.prompt), cached, processed))
+    yield PromptProgress(len(job.prompt), cached, cached, slot.number)
+    logits = None
+    for compute in _prompt_batches(job.prompt, slot):
+        logits = yield compute
+        slot.extend(compute.span.tokens)
+        yield PromptProgress(len(job.prompt), cached, len(slot), slot.number)
     count, first = 0, 0.0
     while True:
-        token = sampler.sample(model.logits)
+        assert logits is not None  # of the prompt's last token, or of the one before
+        token = sampler.sample(logits)
         sampler.accept(token)
         now = clock()
         count += 1
         first = first if count > 1 else now
         text = pieces.push(vocabulary.spelling(token) if token in job.preserved else vocabulary.piece(token))
-        probs = sampler.probabilities(model.logits, token) if pieces.at_boundary else None
+        probs = sampler.probabilities(logits, token) if pieces.at_boundary else None
         released = pieces.released
         end = vocabulary.is_end_of_generation(token)
-        full = len(slot) + 1 >= model.n_ctx
+        full = len(slot) + 1 >= n_ctx
         spent = job.max_tokens != UNLIMITED and count >= job.max_tokens
         finish = _finish(end, full, pieces.stopped, spent)
         if finish is not None and not pieces.stopped:
             text += pieces.finish()
             released += pieces.released if end else b""
         entry = None if probs is None else TokenReport(probs, released)
-        yield Step(token, text, finish, GenerationStats(len(job.prompt), cached, count, started, first, now), entry)
+        stats = GenerationStats(len(job.prompt), cached, count, started, first, now, slot.number)
+        yield Step(token, text, finish, stats, entry)
         if finish is not None:
             return
-        if cancelled():
-            raise Cancelled
-        model.forward([token], len(slot), logits=True)
+        logits = yield Compute(Span([token], len(slot), slot.cells), logits=True)
         slot.extend([token])
 
 
-def _compute_prompt(
-    prompt: Sequence[int], model: ForwardPass, slot: Slot, cancelled: Callable[[], bool]
-) -> Iterator[int]:
-    """Yields after each micro-batch how many of the prompt's tokens the cache holds. A cancellation takes effect
-    between two layers; the slot then has the tokens of the micro-batches before."""
-
-    def checkpoint() -> None:
-        if cancelled():
-            raise Cancelled
-
+def _prompt_batches(prompt: Sequence[int], slot: Slot) -> Iterator[Compute]:
+    """The micro-batches that the slot lacks of the prompt, each after the one before is in the slot."""
     while len(slot) < len(prompt):
-        checkpoint()
         batch = list(prompt[len(slot) : len(slot) + MICRO_BATCH])
-        model.forward(batch, len(slot), logits=len(slot) + len(batch) == len(prompt), checkpoint=checkpoint)
-        slot.extend(batch)
-        yield len(slot)
+        yield Compute(Span(batch, len(slot), slot.cells), logits=len(slot) + len(batch) == len(prompt))
 
 
 def _finish(end: bool, full: bool, stopped: bool, spent: bool) -> Finish | None:

@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from bankml.model.span import Span
 from bankml.sampling.logprobs import TokenProbs
 
 if TYPE_CHECKING:
     from bankml.model.kv_cache import KVCells
 
+Logits = NDArray[np.float32]
+
 
 class Cells(Protocol):
-    """The KV cache as memory: the cells of the first tokens, copied out and back."""
+    """The K/V cells of one sequence as memory: those of the first tokens, copied out and back."""
 
     @property
     def cell_bytes(self) -> int:
@@ -23,7 +26,7 @@ class Cells(Protocol):
 
     @property
     def cache_type(self) -> str:
-        """`f16` or `q8_0`."""
+        """The type of keys and values, such as `f16` or `q8_0`."""
 
     def view(self, n: int) -> KVCells:
         """The first `n` cells, not copied."""
@@ -35,28 +38,31 @@ class Cells(Protocol):
         """Restores the first `n` cells of `state`."""
 
 
-class ForwardPass(Cells, Protocol):
-    """The model with its KV cache of `n_ctx` positions."""
+class ForwardPass(Protocol):
+    """The model. Its cells are made one sequence at a time."""
 
     @property
     def n_ctx(self) -> int: ...
 
     @property
-    def logits(self) -> NDArray[np.float32]:
-        """float32 `[n_vocab]`, of the last token of the last `forward` with `logits`; overwritten by the next."""
+    def n_vocab(self) -> int: ...
+
+    def new_cells(self) -> Cells:
+        """Empty cells of `n_ctx` positions for another sequence; they take memory as they are filled."""
 
     def forward(
-        self,
-        tokens: Sequence[int],
-        position: int,
-        logits: bool,
-        checkpoint: Callable[[], None] = lambda: None,
-    ) -> None:
-        """Computes 1 to 512 tokens into the cache's cells from `position` on. `checkpoint` is called between layers and
-        may raise: those cells are undefined then."""
+        self, spans: Sequence[Span], logits: bool, checkpoint: Callable[[], None] = lambda: None
+    ) -> Logits | None:
+        """Computes one span of 1 to 512 tokens, or several of one token each, of different sequences.
+
+        With `logits`: float32 `[len(spans), n_vocab]` of each span's last token. They are overwritten by the next call
+        with as many tokens a span, one or several. Each span's bits are those that it has alone. `checkpoint` is called
+        between the operations of a span of several tokens. It may compute spans of one token of other sequences by the
+        same method, and may raise: the span's cells are undefined then.
+        """
 
     def close(self) -> None:
-        """Frees the weights and the cache; afterwards only `n_ctx` may be read."""
+        """Frees the weights; afterwards only `n_ctx` may be read."""
 
 
 class TokenPieces(Protocol):

@@ -153,7 +153,7 @@ def can_extend(current: Tokens, prompt: Tokens) -> bool:
     return not found * np.float32(len(prompt)) / np.float32(len(current)) < MIN_SLOT_KEPT
 
 
-def swap_prefix(prompt: Sequence[int], slot: Slot, cells: Cells, cache: PromptCache, reuse: bool = True) -> None:
+def swap_prefix(prompt: Sequence[int], slot: Slot, cache: PromptCache, reuse: bool = True) -> None:
     """Before `prompt` is computed: saves what the slot would lose, and restores the cached prefix of its conversation.
 
     Only the cells of an entry's common prefix with `prompt` are copied; the rest would be dropped. Without `reuse` none
@@ -163,12 +163,12 @@ def swap_prefix(prompt: Sequence[int], slot: Slot, cells: Cells, cache: PromptCa
     if can_extend(current, new):
         return
     if len(current):
-        _save(current, cells, cache)
+        _save(current, slot.cells, cache)
     entry = cache.take(current, new)
     if entry is not None:
         common = common_prefix(entry.tokens, new) if reuse else 0
         slot.clear()
-        cells.load(entry.state, common)
+        slot.cells.load(entry.state, common)
         slot.extend(entry.tokens[:common].tolist())
     cache.trim()
 

@@ -1,52 +1,82 @@
-"""The queue for the one slot: first come, first served; a cancelled request leaves it."""
+"""Who may use the loaded model: requests enter in order of arrival, those for the same model together."""
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 
-from bankml.errors import Cancelled
+from bankml.errors import Busy, Cancelled
 
 CANCEL_POLL_S = 0.05
 """Interval in seconds at which a waiting request checks whether it was cancelled."""
 
 
-class FifoLock:
-    """A lock that is granted in order of arrival."""
+class Ticket:
+    """A request's place in the queue. `key` None: it enters alone."""
 
-    def __init__(self) -> None:
+    def __init__(self, key: Hashable | None) -> None:
+        self.key = key
+        self.admitted = threading.Event()
+
+
+class AdmissionQueue:
+    """A queue before one resource. Up to `most` requests of one key use it together, one without a key alone.
+
+    Nobody overtakes: while the first in the queue has to wait, so do all behind it, so that neither many requests of
+    one key nor those of several starve the others. `limit`: the most that wait (None: any number).
+    """
+
+    def __init__(self, most: int = 1, limit: int | None = None) -> None:
+        self._most = most
+        self._limit = limit
         self._guard = threading.Lock()
-        self._line: deque[threading.Event] = deque()
+        self._line: deque[Ticket] = deque()
+        self._inside: list[Ticket] = []
 
     @property
     def waiting(self) -> int:
-        """The number of requests waiting for the lock."""
-        return max(0, len(self._line) - 1)
+        """The number of requests that wait."""
+        return len(self._line)
 
     @property
-    def busy(self) -> bool:
-        """True while the lock is held."""
-        return bool(self._line)
+    def inside(self) -> int:
+        """The number of requests that use the resource."""
+        return len(self._inside)
 
     @contextmanager
-    def turn(self, cancelled: Callable[[], bool]) -> Iterator[None]:
-        """Waits for the lock and holds it for the `with` block. Raises Cancelled if `cancelled()` is true first."""
-        ticket = threading.Event()
+    def turn(self, cancelled: Callable[[], bool], key: Hashable | None = None) -> Iterator[None]:
+        """Waits in the queue and uses the resource for the `with` block, alone or together with others of its key.
+
+        Raises Cancelled if `cancelled()` is true first, Busy at once where `limit` requests wait already.
+        """
+        ticket = Ticket(key)
         with self._guard:
             self._line.append(ticket)
-            if len(self._line) == 1:
-                ticket.set()
+            self._admit()
+            if self._limit is not None and len(self._line) > self._limit:
+                self._line.remove(ticket)
+                raise Busy(f"{self._limit} requests wait already: try again later")
         try:
-            while not ticket.wait(CANCEL_POLL_S):
+            while not ticket.admitted.wait(CANCEL_POLL_S):
                 if cancelled():
                     raise Cancelled
             yield
         finally:
             self._leave(ticket)
 
-    def _leave(self, ticket: threading.Event) -> None:
+    def _leave(self, ticket: Ticket) -> None:
         with self._guard:
-            had_turn = self._line[0] is ticket
-            self._line.remove(ticket)
-            if had_turn and self._line:
-                self._line[0].set()
+            (self._inside if ticket.admitted.is_set() else self._line).remove(ticket)
+            self._admit()
+
+    def _admit(self) -> None:
+        while self._line and self._may_enter(self._line[0]):
+            ticket = self._line.popleft()
+            self._inside.append(ticket)
+            ticket.admitted.set()
+
+    def _may_enter(self, ticket: Ticket) -> bool:
+        if not self._inside:
+            return True
+        shared = ticket.key is not None and all(one.key == ticket.key for one in self._inside)
+        return shared and len(self._inside) < self._most

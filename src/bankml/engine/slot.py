@@ -1,9 +1,15 @@
-"""The slot: the tokens whose keys and values are in the model's KV cache, from position 0 on."""
+"""A slot: the K/V cells of one sequence, and the tokens whose keys and values are in them, from position 0 on."""
+
+from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from bankml.engine.parts import Cells
 
 Tokens = NDArray[np.int32]
 
@@ -16,12 +22,14 @@ def common_prefix(a: Sequence[int] | Tokens, b: Sequence[int] | Tokens) -> int:
 
 
 class Slot:
-    """The tokens in the KV cache. Only tokens whose forward pass has finished are listed.
+    """The tokens in `cells`. Only tokens whose forward pass has finished are listed.
 
     The last token of an answer is sampled but never computed, so it is not here, and the next request computes it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, cells: Cells, number: int = 0) -> None:
+        self.cells = cells
+        self.number = number
         self._tokens: list[int] = []
 
     def __len__(self) -> int:
@@ -47,5 +55,5 @@ class Slot:
         self._tokens.extend(tokens)
 
     def clear(self) -> None:
-        """Drops all tokens: the cache is empty or no longer valid."""
+        """Drops all tokens: the cells are empty or no longer valid."""
         self._tokens.clear()

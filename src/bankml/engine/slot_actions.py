@@ -1,9 +1,10 @@
-"""Saving, restoring and erasing the slot. The caller holds the model's lock."""
+"""Saving, restoring and erasing a slot, which the caller has in use."""
 
 from dataclasses import dataclass
 
 from bankml.engine import slot_file
-from bankml.engine.completion import Engine
+from bankml.engine.engine import Engine
+from bankml.engine.slot import Slot
 from bankml.engine.slot_file import NotASlotFile, NotRestored, Origin
 from bankml.engine.slot_folder import NotPlainFile, SlotFolder
 from bankml.errors import FileProblem, RequestError
@@ -20,15 +21,15 @@ class SlotTransfer:
     nbytes: int
 
 
-def save(engine: Engine, model_sha256: str, folder: SlotFolder, name: str) -> SlotTransfer:
+def save(engine: Engine, slot: Slot, model_sha256: str, folder: SlotFolder, name: str) -> SlotTransfer:
     """Writes the slot to the file `name`. Raises RequestError for a name that is not a regular file's, FileProblem; the
     file is then unchanged."""
-    tokens = engine.slot.tokens
-    origin = Origin.of(engine.model, model_sha256)
+    tokens = slot.tokens
+    origin = Origin.of(slot.cells, engine.model.n_ctx, model_sha256)
     try:
         key = folder.writing_key()
         with folder.replacing(name) as out:
-            nbytes = slot_file.write(out, origin, tokens, engine.model, key)
+            nbytes = slot_file.write(out, origin, tokens, slot.cells, key)
     except NotPlainFile as error:
         raise RequestError(f"Unable to save slot: {error.message}") from error
     except FileProblem as error:
@@ -36,30 +37,30 @@ def save(engine: Engine, model_sha256: str, folder: SlotFolder, name: str) -> Sl
     return SlotTransfer(len(tokens), nbytes)
 
 
-def restore(engine: Engine, model_sha256: str, folder: SlotFolder, name: str) -> SlotTransfer:
+def restore(engine: Engine, slot: Slot, model_sha256: str, folder: SlotFolder, name: str) -> SlotTransfer:
     """Fills the slot from the file `name`; later receipts of this model's name the file's sha256.
 
     Raises RequestError with the reason. The slot is then as it was where there is no such file, else empty.
     """
-    origin = Origin.of(engine.model, model_sha256)
+    origin = Origin.of(slot.cells, engine.model.n_ctx, model_sha256)
     try:
         with folder.reading(name) as source:
             key = folder.reading_key()
-            engine.slot.clear()
-            restored = slot_file.read(source, origin, engine.model, key)
+            slot.clear()
+            restored = slot_file.read(source, origin, slot.cells, engine.model.n_vocab, key)
     except (FileNotFoundError, NotASlotFile):
         raise RequestError(f"Unable to restore slot: {NOTHING_TO_RESTORE}") from None
     except (FileProblem, NotRestored) as error:
         raise RequestError(f"Unable to restore slot: {error}") from error
     except OSError as error:
         raise RequestError(f"Unable to restore slot: cannot read {name}: {error.strerror}") from error
-    engine.slot.extend(restored.tokens)
+    slot.extend(restored.tokens)
     engine.restored.append(restored.sha256)
     return SlotTransfer(len(restored.tokens), origin.file_bytes(len(restored.tokens)))
 
 
-def erase(engine: Engine) -> int:
+def erase(slot: Slot) -> int:
     """Empties the slot; returns how many tokens it had. The prompt cache stays as it is."""
-    n_erased = len(engine.slot)
-    engine.slot.clear()
+    n_erased = len(slot)
+    slot.clear()
     return n_erased

@@ -25,7 +25,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from bankml.engine.parts import ForwardPass
+from bankml.engine.parts import Cells
 
 MAGIC = b"bankMLs\x02"
 HEAD = struct.Struct("<8s32sIIII8sI")
@@ -54,10 +54,10 @@ class Origin:
     cache_type: str
 
     @classmethod
-    def of(cls, model: ForwardPass, model_sha256: str) -> Origin:
-        k = model.view(0).k
+    def of(cls, cells: Cells, n_ctx: int, model_sha256: str) -> Origin:
+        k = cells.view(0).k
         layers, kv_heads, _, row = k.shape
-        return cls(model_sha256, model.n_ctx, layers, kv_heads, row * k.itemsize, model.cache_type)
+        return cls(model_sha256, n_ctx, layers, kv_heads, row * k.itemsize, cells.cache_type)
 
     def head(self, n_tokens: int) -> bytes:
         return HEAD.pack(
@@ -79,11 +79,11 @@ class Restored:
     sha256: str
 
 
-def write(out: BinaryIO, origin: Origin, tokens: Sequence[int], model: ForwardPass, secret: bytes) -> int:
-    """Writes `tokens` and their cells directly from the cache; returns the bytes written."""
+def write(out: BinaryIO, origin: Origin, tokens: Sequence[int], cells: Cells, secret: bytes) -> int:
+    """Writes `tokens` and their cells directly from memory; returns the bytes written."""
     digest = sha256()
     parts = [memoryview(origin.head(len(tokens))), memoryview(np.array(tokens, "<i4").tobytes())]
-    for part in (*parts, *model.view(len(tokens)).pieces()):
+    for part in (*parts, *cells.view(len(tokens)).pieces()):
         for at in range(0, len(part), PIECE):
             digest.update(part[at : at + PIECE])
             out.write(part[at : at + PIECE])
@@ -91,8 +91,8 @@ def write(out: BinaryIO, origin: Origin, tokens: Sequence[int], model: ForwardPa
     return origin.file_bytes(len(tokens))
 
 
-def read(source: BufferedReader, origin: Origin, model: ForwardPass, secret: bytes | None) -> Restored:
-    """Reads a file's cells into the cache.
+def read(source: BufferedReader, origin: Origin, cells: Cells, n_vocab: int, secret: bytes | None) -> Restored:
+    """Reads a file's cells into `cells`.
 
     Raises NotRestored for a file of another model or another layout, one that is damaged, cut short or extended, one
     with more tokens than the context, and one that was not written with `secret`, where that is not None. The content
@@ -102,7 +102,7 @@ def read(source: BufferedReader, origin: Origin, model: ForwardPass, secret: byt
     n_tokens = _checked(head, origin, os.fstat(source.fileno()).st_size)
     digest = sha256(head)
     packed = bytearray(n_tokens * 4)
-    for part in (memoryview(packed), *model.view(n_tokens).pieces()):
+    for part in (memoryview(packed), *cells.view(n_tokens).pieces()):
         for at in range(0, len(part), PIECE):
             piece = part[at : at + PIECE]
             if source.readinto(piece) != len(piece):
@@ -114,7 +114,7 @@ def read(source: BufferedReader, origin: Origin, model: ForwardPass, secret: byt
     if secret is not None and not compare_digest(tail[HASH_BYTES:], _hmac(secret, digest.digest())):
         raise NotRestored("the file was changed, or written by another server: --slots-trust accepts such files")
     tokens: list[int] = np.frombuffer(packed, "<i4").tolist()
-    if not all(0 <= token < len(model.logits) for token in tokens):
+    if not all(0 <= token < n_vocab for token in tokens):
         raise NotRestored("the file has tokens that the model does not have")
     return Restored(tokens, digest.hexdigest())
 

@@ -3,22 +3,26 @@
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from bankml.engine.completion import ENGINE, Engine
-from bankml.engine.memory import configured_cache_limit, give_back_memory
+from bankml.engine.engine import ENGINE, Engine
+from bankml.engine.memory import available_memory, configured_cache_limit, give_back_memory
 from bankml.engine.prompt_cache import prompt_cache
 from bankml.errors import FileMissing, FileProblem, PinMismatch, Refused, named
 from bankml.gate.contents import memory_for
 from bankml.gate.guard import guard, require_model
 from bankml.gate.identity import FileIdentity
 from bankml.gate.verify import Verified, verify
+from bankml.gguf.header import Header
 from bankml.library.facts import FactsCache, FileFacts
 from bankml.library.reference import PinnedFile
 from bankml.library.registry import Registry
 from bankml.library.residency import FOR_GOOD, Library, Names
 from bankml.library.resident import Resident
 from bankml.library.supported import require_supported, template_source
+from bankml.model.config import read_config
+from bankml.model.kv_cache import cache_bytes, cache_type_from
+from bankml.model.limits import context_cells
 from bankml.model.model import Model
 from bankml.receipt.receipt import Provenance
 from bankml.sampling.parameters import model_defaults
@@ -27,89 +31,98 @@ from bankml.text.template import ChatTemplate
 from bankml.text.tokenizer import Tokenizer
 
 
+@dataclass(frozen=True)
+class LoadOptions:
+    """How models are loaded: `parallel` sequences (None: as many as suit) with a context of `n_ctx` tokens each.
+
+    `threads` None means the model's own choice. `environment` has the BANKML_ variables. `reasoning`: a model reasons
+    where it can, unless a request says otherwise.
+    """
+
+    n_ctx: int
+    threads: int | None = None
+    environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    reasoning: bool = False
+    content_special: ContentSpecial = "parse"
+    parallel: int | None = 1
+
+
+MOST_BY_DEFAULT = 4
+"""Sequences at once that a server has without more said, as llama-server."""
+
+
+def parallel_of(header: Header, options: LoadOptions) -> int:
+    """The number of sequences, where `options` leave it open: MOST_BY_DEFAULT, but no more than have room for full
+    contexts in half of the memory that is available. Raises Refused for an unsupported model."""
+    if options.parallel is not None:
+        return options.parallel
+    full = cache_bytes(read_config(header), context_cells(options.n_ctx), cache_type_from(options.environment))
+    return max(1, min(MOST_BY_DEFAULT, available_memory() // 2 // full))
+
+
 def load(
-    verified: Verified,
-    n_ctx: int,
-    threads: int | None = None,
-    source: PinnedFile | None = None,
-    environment: Mapping[str, str] = os.environ,
-    tokenizer: Tokenizer | None = None,
-    reasoning: bool = False,
-    content_special: ContentSpecial = "parse",
+    verified: Verified, options: LoadOptions, source: PinnedFile | None = None, tokenizer: Tokenizer | None = None
 ) -> Resident:
     """Loads a model; the weights are opened last, when nothing else can be refused any more.
 
-    `reasoning`: it reasons where it can. `n_ctx` is the context in tokens; `threads` None means the model's own choice;
-    `source` is what was verified, if it
-    was requested by name; `environment` has the BANKML_ variables; `tokenizer` is that of the file's header, if it
-    exists already. Raises Refused, naming the file and the key or tensor, for an unsupported model.
+    `source` is what was verified, if it was requested by name; `tokenizer` is that of the file's header, if it exists
+    already. Raises Refused, naming the file and the key or tensor, for an unsupported model.
     """
     with named(verified.name):
-        resident = _load(verified, n_ctx, threads, source or PinnedFile.of(verified), environment, tokenizer, reasoning)
-    resident.content_special = content_special
-    return resident
+        return _load(verified, options, source or PinnedFile.of(verified), tokenizer)
 
 
-def _load(
-    verified: Verified,
-    n_ctx: int,
-    threads: int | None,
-    source: PinnedFile,
-    environment: Mapping[str, str],
-    made: Tokenizer | None,
-    reasoning: bool,
-) -> Resident:
+def _load(verified: Verified, options: LoadOptions, source: PinnedFile, made: Tokenizer | None) -> Resident:
     tokenizer = made or Tokenizer.from_header(verified.header)
     template = ChatTemplate(template_source(verified.header), tokenizer.bos_text, tokenizer.eos_text)
     defaults = model_defaults(verified.header.metadata)
-    limit = configured_cache_limit(environment)
-    model = Model.open(verified, n_ctx, threads, environment)
+    limit = configured_cache_limit(options.environment)
+    parallel = parallel_of(verified.header, options)
+    model = Model.open(verified, options.n_ctx, options.threads, options.environment, parallel)
     give_back_memory()
     return Resident(
         source=source,
         verified=verified,
         provenance=Provenance(ENGINE, verified.sha256, verified.verdict.kind),
-        engine=Engine(model, tokenizer, prompt_cache=prompt_cache(limit, model.n_ctx)),
+        engine=Engine(model, tokenizer, parallel, prompt_cache(limit, model.n_ctx)),
         tokens=tokenizer,
         template=template,
         defaults=defaults,
-        reasoning=reasoning,
+        reasoning=options.reasoning,
+        content_special=options.content_special,
     )
 
 
 def open_library(
     verified: Verified,
-    n_ctx: int,
-    threads: int | None = None,
+    options: LoadOptions,
     known: Names | None = None,
-    environment: Mapping[str, str] = os.environ,
     default_keep: float | None = FOR_GOOD,
+    queue_limit: int | None = None,
     tokenizer: Tokenizer | None = None,
-    reasoning: bool = False,
-    content_special: ContentSpecial = "parse",
 ) -> Library:
-    """The library whose startup model is the verified file, loaded now; every model has a context of `n_ctx` tokens.
+    """The library whose startup model is the verified file, loaded now.
 
-    `known` resolves all other names; None: there are none. `default_keep` is Library's, `tokenizer` and `reasoning`
-    are `load`'s.
-    Raises what `load` raises.
+    `known` resolves all other names; None: there are none. `default_keep` is Library's, `tokenizer` is `load`'s, and at
+    most `queue_limit` requests wait for a model. Raises what `load` raises.
     """
-    resident = load(verified, n_ctx, threads, None, environment, tokenizer, reasoning, content_special)
+    options = replace(options, parallel=parallel_of(verified.header, options))
+    resident = load(verified, options, tokenizer=tokenizer)
     names = known or Registry(None, resident.source)
-    opener = VerifyingOpener(n_ctx, threads, environment, reasoning=reasoning, content_special=content_special)
-    return Library(names, opener, resident, default_keep)
+    return Library(names, VerifyingOpener(options), resident, default_keep, len(resident.engine.slots), queue_limit)
 
 
 @dataclass(frozen=True)
 class VerifyingOpener:
-    """Verifies and loads models, each with a context of `n_ctx` tokens; the other fields are `load`'s."""
+    """Verifies and loads models."""
 
-    n_ctx: int
-    threads: int | None = None
-    environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    options: LoadOptions
     known: FactsCache = field(default_factory=FactsCache)
-    reasoning: bool = False
-    content_special: ContentSpecial = "parse"
+
+    @property
+    def n_ctx(self) -> int:
+        """The configured context in tokens."""
+        return self.options.n_ctx
 
     def facts(self, source: PinnedFile) -> FileFacts:
         """What is known of `source`, cached until its file changes."""
@@ -134,9 +147,7 @@ class VerifyingOpener:
                 raise
             if verified.sha256 != source.sha256:
                 raise Refused(f"{source.file} is pinned to {verified.sha256} now, not to {source.sha256}: refused")
-            return load(
-                verified, self.n_ctx, self.threads, source, self.environment, None, self.reasoning, self.content_special
-            )
+            return load(verified, self.options, source)
 
 
 @contextmanager

@@ -51,8 +51,8 @@ class ThoughtBudget:
 class GenerationRequest:
     """One request. `model` None means the startup model.
 
-    `max_tokens` (UNLIMITED: no limit) and `stop` are None where the request does not set them, so that a derived
-    model's layer may.
+    `slot` is the number of the slot to use, None for any. `max_tokens` (UNLIMITED: no limit) and `stop` are None where
+    the request does not set them, so that a derived model's layer may.
     """
 
     model: str | None
@@ -62,5 +62,6 @@ class GenerationRequest:
     sampling: SamplingOverrides = field(default_factory=SamplingOverrides)
     constraint: ConstraintSpec = field(default_factory=ConstraintSpec)
     cache_prompt: bool = True
+    slot: int | None = None
     thought: ThoughtBudget = ThoughtBudget()
     response: ResponseOptions = field(default_factory=ResponseOptions)

@@ -1,7 +1,8 @@
-"""The loaded model: the lock around it, switching it for another, and unloading it.
+"""The loaded model: the queue before it, switching it for another, and unloading it.
 
-All requests share one queue, whichever model they name. The request that holds the lock may switch the model: the
-loaded one is dropped, weights and KV cache, before the next is verified and read.
+All requests share one queue, whichever model they name. Requests for the loaded model use it together; one for another
+model waits until they are done, and those behind it wait with it. The loaded model is dropped, weights and KV cache,
+before the next is verified and read.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from bankml.engine.memory import give_back_memory
-from bankml.engine.queue import FifoLock
+from bankml.engine.queue import AdmissionQueue
 from bankml.errors import Refused, Truncated
 from bankml.library.facts import FileFacts
 from bankml.library.reference import PinnedFile, Reference
@@ -93,17 +94,26 @@ class Library:
 
     `resident` is the loaded model or None, `last` describes the model that was loaded last, and `asked` is the
     reference it was last requested by; `refused` is the last refusal, None once that model has been loaded after all. A
-    model loaded for a metadata query stays for `default_keep` seconds. Methods that change `resident` are called by the
-    holder of the lock.
+    model loaded for a metadata query stays for `default_keep` seconds. Methods that change `resident` are called in a
+    `turn`, or in a `share` of the model that they are about. `parallel` requests share a model at most, and `limit`
+    requests wait (None: any number).
     """
 
     def __init__(
-        self, known: Names, opener: ModelOpener, resident: Resident, default_keep: float | None = FOR_GOOD
+        self,
+        known: Names,
+        opener: ModelOpener,
+        resident: Resident,
+        default_keep: float | None = FOR_GOOD,
+        parallel: int = 1,
+        limit: int | None = None,
     ) -> None:
         self._names = known
         self._opener = opener
         self._default_keep = default_keep
-        self._queue = FifoLock()
+        self.parallel = parallel
+        self._queue = AdmissionQueue(parallel, limit)
+        self._loading = threading.Lock()
         self._lease = Lease()
         self.asked = Reference(resident.source.name, resident.source)
         self.resident: Resident | None = resident
@@ -134,28 +144,40 @@ class Library:
         """What the header of `source`'s file says; nothing is loaded."""
         return self._opener.facts(source)
 
-    # ---- the lock
+    # ---- the queue
 
     @contextmanager
     def turn(self, cancelled: Callable[[], bool]) -> Iterator[None]:
-        """Holds the lock for the `with` block, in order of arrival. Raises Cancelled if `cancelled()` is true first."""
+        """Waits for all requests before it and keeps others out for the `with` block. Raises Cancelled if
+        `cancelled()` is true first, Busy where the queue is full."""
         with self._queue.turn(cancelled):
+            yield
+
+    @contextmanager
+    def share(self, reference: Reference, cancelled: Callable[[], bool]) -> Iterator[None]:
+        """The same, together with other requests for the model of `reference`."""
+        with self._queue.turn(cancelled, reference.source):
             yield
 
     @property
     def waiting(self) -> int:
-        """The number of requests waiting for the lock."""
+        """The number of requests that wait for a model."""
         return self._queue.waiting
 
     @property
+    def processing(self) -> int:
+        """The number of requests that use the model."""
+        return self._queue.inside
+
+    @property
     def busy(self) -> bool:
-        """True while a request holds the lock."""
-        return self._queue.busy
+        """True while a request uses the model."""
+        return self.processing > 0
 
     # ---- the loaded model
 
     def resident_as(self, reference: Reference) -> Resident | None:
-        """The loaded model if it is the one of `reference`. Without the lock it may be switched at any time."""
+        """The loaded model if it is the one of `reference`. Outside a turn it may be switched at any time."""
         resident = self.resident
         return resident if resident is not None and resident.source == reference.source else None
 
@@ -165,15 +187,16 @@ class Library:
         Raises Refused, Truncated. What the header shows is checked before the current model is dropped; what only the
         complete file shows, after.
         """
-        resident = self.resident_as(reference)
-        if resident is None:
-            self.resident = resident = self._opened(reference)
-            self.last = resident.opened
-            self._lease = Lease()
-        if self.refused is not None and self.refused.name == reference.name:
-            self.refused = None
-        self.asked = reference
-        return resident
+        with self._loading:
+            resident = self.resident_as(reference)
+            if resident is None:
+                self.resident = resident = self._opened(reference)
+                self.last = resident.opened
+                self._lease = Lease()
+            if self.refused is not None and self.refused.name == reference.name:
+                self.refused = None
+            self.asked = reference
+            return resident
 
     def _opened(self, reference: Reference) -> Resident:
         try:
@@ -193,10 +216,12 @@ class Library:
             give_back_memory()
 
     def keep(self, seconds: float | None) -> None:
-        """Keeps the loaded model for `seconds` from now, FOR_GOOD, or unloads it (0)."""
-        if seconds is not FOR_GOOD and seconds <= 0:
-            self.drop()
-        self._lease = Lease.of(seconds)
+        """Keeps the loaded model for `seconds` from now, FOR_GOOD, or unloads it (0): the last of those that share it
+        does."""
+        with self._loading:
+            if seconds is not FOR_GOOD and seconds <= 0 and self.processing <= 1:
+                self.drop()
+            self._lease = Lease.of(seconds)
 
     @property
     def expires_at(self) -> float | None:
@@ -217,7 +242,7 @@ class Library:
             return resident
 
     def expire(self) -> None:
-        """Unloads the model if its lease has ended and no request holds the lock."""
+        """Unloads the model if its lease has ended and no request uses it."""
         if self.resident is None or not self._lease.expired or self.busy:
             return
         with self.turn(lambda: False):

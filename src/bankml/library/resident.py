@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from bankml.answers.describe import describe, template_thinks
 from bankml.answers.format import AnswerFormat
 from bankml.answers.request import FormatRequest
-from bankml.engine.completion import Engine
+from bankml.engine.engine import Engine
 from bankml.engine.parts import TextPieces, TokenPieces, TokenSampler
 from bankml.errors import RequestError
 from bankml.grammar.constraint import NO_CONSTRAINT, Constraint, ConstraintSpec

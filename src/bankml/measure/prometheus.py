@@ -16,7 +16,7 @@ from bankml.measure.exposition import END, Family, counter, gauge, histogram, in
 class ServerState:
     """The current state of a server, for gauges. None: it has no such value.
 
-    `waiting` requests are queued for the model, `processing` are being answered (0 or 1). `model_bytes` is the size
+    `waiting` requests are queued for the model, `processing` are being answered. `model_bytes` is the size
     of the loaded model's file, 0 when none is loaded; `cache_bytes` the size of its prompt cache.
     """
 
@@ -86,7 +86,8 @@ def _answers(
 
 def _state(state: ServerState) -> list[Family]:
     gauges = (
-        ("bankml_queue_length", "Requests that wait for the one that is being answered.", state.waiting, ""),
+        ("bankml_queue_length", "Requests that wait until they may use the model.", state.waiting, ""),
+        ("bankml_running_requests", "Requests that use the model.", state.processing, ""),
         ("bankml_resident_model_bytes", "Size of the resident model's file.", state.model_bytes, "bytes"),
         ("bankml_prompt_cache_bytes", "What other conversations left in memory.", state.cache_bytes, "bytes"),
     )

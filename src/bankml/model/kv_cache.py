@@ -76,6 +76,12 @@ class KVCells:
                     yield memoryview(head.reshape(-1).view(np.uint8))
 
 
+def cache_bytes(config: ModelConfig, cells: int, kind: CacheType) -> int:
+    """Bytes of the keys and values of `cells` tokens."""
+    row = kind.row(config.head_size) * np.dtype(kind.dtype).itemsize
+    return 2 * config.n_layer * config.kv_heads * cells * row
+
+
 class KVCache:
     """Keys and values in `kind`, [layer][kv_heads][cells][row]; the cell of a token is its position.
 
@@ -89,6 +95,11 @@ class KVCache:
         self.layers = [(self._k[i], self._v[i]) for i in range(config.n_layer)]
         self.cells = cells
         self.kind = kind
+
+    @property
+    def cache_type(self) -> str:
+        """The name of its type."""
+        return self.kind.name
 
     @property
     def nbytes(self) -> int:
@@ -111,9 +122,8 @@ class KVCache:
         seen = self.view(n)
         return KVCells(copied(seen.k), copied(seen.v))
 
-    def load(self, state: KVCells, n: int | None = None) -> None:
-        """Copies the first `n` cells of `state` (None: all of them) into the cache; later cells keep their contents."""
-        n = state.cells if n is None else n
+    def load(self, state: KVCells, n: int) -> None:
+        """Copies the first `n` cells of `state` into the cache; later cells keep their contents."""
         to = self.view(n)
         to.k[...] = state.k[:, :, :n]
         to.v[...] = state.v[:, :, :n]

@@ -1,4 +1,4 @@
-"""The limits of threads and context sizes, and how a requested context is rounded."""
+"""The limits of threads, of requests and of context sizes, and how a requested context is rounded."""
 
 MAX_THREADS = 256
 """More would only contend with each other."""
@@ -6,6 +6,13 @@ MAX_THREADS = 256
 DEFAULT_CONTEXT = 4096
 MAX_CONTEXT = 1 << 24
 """More tokens than any model was trained on."""
+
+MAX_PARALLEL = 64
+"""Sequences that are computed together at most."""
+
+DEFAULT_QUEUE = 256
+MAX_QUEUE = 1 << 16
+"""Requests that wait for the model at most."""
 
 CONTEXT_STEP = 256
 """llama.cpp rounds a context up to whole steps of this many tokens."""

@@ -1,19 +1,18 @@
-"""A verified model in memory: tokens in, logits out, with the K/V cache."""
+"""A verified model in memory: tokens in, logits out."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-
-import numpy as np
-import numpy.typing as npt
 
 from bankml import _native
 from bankml.errors import UsageError
 from bankml.gate.verify import Verified
 from bankml.model.config import read_config
 from bankml.model.decoder import MICRO_BATCH, Decoder
-from bankml.model.kv_cache import CacheType, KVCache, KVCells, cache_type_from
+from bankml.model.kv_cache import CacheType, KVCache, cache_type_from
 from bankml.model.limits import MAX_CONTEXT, MAX_THREADS, context_cells, context_size
+from bankml.model.ops import Rows
 from bankml.model.shape import ModelConfig
+from bankml.model.span import Span
 from bankml.model.weights import Weights
 
 DEFAULT_LLAMA_THREADS = 3
@@ -30,28 +29,39 @@ def environment_count(environment: Mapping[str, str], name: str, default: int, m
 
 
 class Model:
-    """One model and one K/V cache. Not thread-safe: the engine serializes its calls.
+    """The weights of one model and its forward pass. Not thread-safe: the engine serializes the calls of `forward`.
 
-    `logits` is float32 [n_vocab], written by `forward(…, logits=True)`.
+    `parallel` is the most sequences that are computed together; each has cells of its own (`new_cells`).
     """
 
     def __init__(
-        self, verified: Verified, config: ModelConfig, n_ctx: int, threads: int, llama_threads: int, kind: CacheType
+        self,
+        verified: Verified,
+        config: ModelConfig,
+        n_ctx: int,
+        threads: int,
+        llama_threads: int,
+        kind: CacheType,
+        parallel: int = 1,
     ) -> None:
         pool = _native.Pool(threads)
-        cells = context_cells(n_ctx)
+        self._cells = context_cells(n_ctx)
+        self._kind = kind
         self.config = config
         self.n_ctx = context_size(n_ctx, config.context_length)
-        self.cache = KVCache(config, cells, kind)
-        self._decoder = Decoder(config, Weights(verified), pool, cells, llama_threads)
-        self._logits = np.zeros((1, config.n_vocab), np.float32)
-        self.logits: npt.NDArray[np.float32] = self._logits[0]
+        self.parallel = parallel
+        self._decoder = Decoder(config, Weights(verified), pool, self._cells, llama_threads, parallel)
 
     @classmethod
     def open(
-        cls, verified: Verified, n_ctx: int, threads: int | None = None, environment: Mapping[str, str] = os.environ
+        cls,
+        verified: Verified,
+        n_ctx: int,
+        threads: int | None = None,
+        environment: Mapping[str, str] = os.environ,
+        parallel: int = 1,
     ) -> "Model":
-        """Opens a verified file for a context of `n_ctx` tokens.
+        """Opens a verified file for `parallel` sequences with a context of `n_ctx` tokens each.
 
         `threads`, else BANKML_THREADS, else every core. BANKML_LLAMA_THREADS is the `-t` of the llama-server whose
         bits are reproduced; BANKML_CACHE_TYPE is the type of the K/V cache. All are read from `environment`. Raises
@@ -62,41 +72,27 @@ class Model:
         config = read_config(verified.header)
         workers = threads or environment_count(environment, "BANKML_THREADS", len(os.sched_getaffinity(0)))
         llama_threads = environment_count(environment, "BANKML_LLAMA_THREADS", DEFAULT_LLAMA_THREADS)
-        return cls(verified, config, n_ctx, workers, llama_threads, cache_type_from(environment))
+        return cls(verified, config, n_ctx, workers, llama_threads, cache_type_from(environment), parallel)
+
+    @property
+    def n_vocab(self) -> int:
+        return self.config.n_vocab
+
+    def new_cells(self) -> KVCache:
+        """Empty K/V cells for another sequence."""
+        return KVCache(self.config, self._cells, self._kind)
 
     def forward(
-        self,
-        tokens: Sequence[int],
-        position: int,
-        logits: bool,
-        checkpoint: Callable[[], None] = lambda: None,
-    ) -> None:
-        """Computes up to MICRO_BATCH tokens into cells `position` on; with `logits`, the last one's in self.logits."""
-        if not 1 <= len(tokens) <= MICRO_BATCH:
-            raise ValueError(f"a micro-batch has 1 to {MICRO_BATCH} tokens, not {len(tokens)}")
-        self._decoder.forward(tokens, position, self.cache, self._logits if logits else None, checkpoint)
-
-    @property
-    def cache_type(self) -> str:
-        return self.cache.kind.name
-
-    @property
-    def cell_bytes(self) -> int:
-        """Bytes that one token's keys and values take."""
-        return self.cache.cell_bytes
-
-    def view(self, n: int) -> KVCells:
-        """The first `n` cells of the cache themselves, not a copy."""
-        return self.cache.view(n)
-
-    def save(self, n: int) -> KVCells:
-        """A copy of the first `n` cells of the cache."""
-        return self.cache.save(n)
-
-    def load(self, state: KVCells, n: int) -> None:
-        """Copies the first `n` cells of `state` into the cache."""
-        self.cache.load(state, n)
+        self, spans: Sequence[Span], logits: bool, checkpoint: Callable[[], None] = lambda: None
+    ) -> Rows | None:
+        """Computes one span of up to MICRO_BATCH tokens, or up to `parallel` spans of one token each (Decoder)."""
+        length = len(spans[0].tokens)
+        if not 1 <= length <= MICRO_BATCH:
+            raise ValueError(f"a micro-batch has 1 to {MICRO_BATCH} tokens, not {length}")
+        if len(spans) > 1 and (len(spans) > self.parallel or any(len(span.tokens) > 1 for span in spans)):
+            raise ValueError(f"only spans of one token are computed together, and at most {self.parallel}")
+        return self._decoder.forward(spans, logits, checkpoint)
 
     def close(self) -> None:
-        """Releases the weights and the cache; the model cannot be used afterwards."""
-        del self._decoder, self.cache, self._logits, self.logits
+        """Releases the weights; the model cannot be used afterwards."""
+        del self._decoder

@@ -6,13 +6,14 @@ bankml._native's; its bits are those of llama.cpp b11192's CPU backend.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from bankml import _native
+from bankml.model.batch import Batch
 from bankml.model.shape import ModelConfig
+from bankml.model.span import Span
 from bankml.model.weights import Weights
 
 Rows = npt.NDArray[np.float32]
@@ -25,25 +26,29 @@ class Linear:
     def __init__(
         self,
         pool: _native.Pool,
+        batch: Batch,
         columns: int,
         parts: Sequence[tuple[int, npt.NDArray[np.uint8], int]],
         bias: Rows | None = None,
     ) -> None:
         """`parts`: (type number, blocks, rows) of each matrix, all of `columns` columns; `bias`: [all rows]."""
+        self._batch = batch
         self._product = _native.Projection(pool, columns, list(parts))
         self._bias = bias
 
     def __call__(self, x: Rows, y: Rows) -> None:
         """y [n, rows] = W x + b, x [n, columns]."""
-        self._product.apply(x, y)
+        self._product.apply(x, y, self._batch.length)
         if self._bias is not None:
             _native.add_bias(y, self._bias)
+        self._batch.checkpoint()
 
     def add_to(self, x: Rows, y: Rows) -> None:
         """y += W x + b."""
-        self._product.add_to(x, y)
+        self._product.add_to(x, y, self._batch.length)
         if self._bias is not None:
             _native.add_bias(y, self._bias)
+        self._batch.checkpoint()
 
 
 class RMSNorm:
@@ -79,9 +84,11 @@ class Rope:
             )
         )
 
-    def table(self, position: int, table: Rows) -> None:
-        """Writes the (cos, sin) pairs of positions `position` on: [n, head_size]."""
-        _native.rope_table(self._shape, position, table)
+    def table(self, spans: Sequence[Span], table: Rows) -> None:
+        """Writes the (cos, sin) pairs of the positions of all spans' tokens: [n, head_size]."""
+        n = len(spans[0].tokens)
+        for i, span in enumerate(spans):
+            _native.rope_table(self._shape, span.position, table[i * n : (i + 1) * n])
 
     def __call__(self, table: Rows, qkv: Rows) -> None:
         """Rotates Q's and K's heads, which stand first in the rows of `qkv`, in place."""
@@ -89,20 +96,22 @@ class Rope:
 
 
 class Attention:
-    """Causal attention over one layer's K/V cache. `scale` None means 1 / sqrt(head_size)."""
+    """Causal attention over one layer's K/V cells."""
 
-    def __init__(
-        self, pool: _native.Pool, config: ModelConfig, cells: int, llama_threads: int, scale: float | None = None
-    ) -> None:
+    def __init__(self, pool: _native.Pool, batch: Batch, shape: _native.AttentionShape, layer: int) -> None:
         self._pool = pool
-        scale = float(np.float32(1) / np.sqrt(np.float32(config.head_size))) if scale is None else scale
-        self._shape = _native.AttentionShape(
-            config.heads, config.kv_heads, config.head_size, scale, cells, llama_threads
-        )
+        self._batch = batch
+        self._shape = shape
+        self._layer = layer
 
-    def __call__(self, qkv: Rows, position: int, k: npt.NDArray[Any], v: npt.NDArray[Any], out: Rows) -> None:
-        """Stores K and V of `qkv` in cells `position` on, then attends: out [n, heads * head_size]."""
-        _native.attend(self._pool, self._shape, qkv, position, k, v, out)
+    def __call__(self, qkv: Rows, out: Rows) -> None:
+        """Stores K and V of `qkv` in the layer's cells of their spans, then attends: out [n, heads * head_size]."""
+        n = self._batch.length
+        for i, span in enumerate(self._batch.spans):
+            rows = slice(i * n, (i + 1) * n)
+            k, v = span.cells.layers[self._layer]
+            _native.attend(self._pool, self._shape, qkv[rows], span.position, k, v, out[rows])
+        self._batch.checkpoint()
 
 
 class Mlp:
@@ -126,13 +135,18 @@ silu: Activation = _native.swiglu
 
 @dataclass(frozen=True)
 class ModelOps:
-    """Makes the operations of one model out of its weights, and shares those that all layers use."""
+    """Makes the operations of one model out of its weights, and shares those that all layers use.
+
+    `cells` is the number of K/V cells of a sequence, `llama_threads` that of the llama-server whose bits are computed.
+    """
 
     config: ModelConfig
     weights: Weights
     pool: _native.Pool
+    batch: Batch
     rope: Rope
-    attention: Attention
+    cells: int
+    llama_threads: int
 
     def linear(self, *names: str, bias: bool = False) -> Linear:
         """The matrices `<name>.weight`, which meet the same activations; `bias`: with `<name>.bias` of each."""
@@ -143,7 +157,16 @@ class ModelOps:
             for tensor, shape in zip(tensors, shapes, strict=True)
         ]
         added = np.concatenate([self.weights.vector(f"{name}.bias") for name in names]) if bias else None
-        return Linear(self.pool, shapes[0][0], parts, added)
+        return Linear(self.pool, self.batch, shapes[0][0], parts, added)
+
+    def attention(self, layer: int, scale: float | None = None) -> Attention:
+        """The attention of one layer. `scale` None means 1 / sqrt(head_size)."""
+        config = self.config
+        scale = float(np.float32(1) / np.sqrt(np.float32(config.head_size))) if scale is None else scale
+        shape = _native.AttentionShape(
+            config.heads, config.kv_heads, config.head_size, scale, self.cells, self.llama_threads
+        )
+        return Attention(self.pool, self.batch, shape, layer)
 
     def norm(self, name: str) -> RMSNorm:
         return RMSNorm(self.pool, self.weights.vector(f"{name}.weight"), self.config.rms_eps)

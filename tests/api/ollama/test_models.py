@@ -9,8 +9,9 @@ from ollama import ListResponse, ProcessResponse, ShowResponse
 
 from bankml import __version__
 from bankml.api.ollama.models import OLLAMA_VERSION, human_count
-from bankml.api.routes import build_application
+from bankml.api.routes import Serving, build_application
 from bankml.gate.verify import record, verify
+from bankml.library.load import LoadOptions
 from tests.api.api_toys import ask
 from tests.end_to_end import tiny
 from tests.library.folders import make_odd
@@ -31,7 +32,7 @@ def house(tmp_path_factory):
             make_odd(folder / "odd.gguf")
         record(folder / f"{name}.gguf", folder / f"{name}.FORK.json")
     os.unlink(folder / "gone.gguf")
-    return build_application(verified, n_ctx=256, threads=1, registry=str(folder)), folder
+    return build_application(verified, LoadOptions(256, 1), Serving(registry=str(folder))), folder
 
 
 def get(house, path):

@@ -29,7 +29,7 @@ class CompletionFormat:
             "content": text_of(chunk.delta),
             "tokens": chunk.tokens,
             "stop": False,
-            "id_slot": 0,
+            "id_slot": chunk.stats.slot,
             "tokens_predicted": chunk.stats.completion_tokens,
             "tokens_evaluated": chunk.stats.prompt_tokens,
         }
@@ -38,7 +38,7 @@ class CompletionFormat:
         return value | ({"timings": timings(chunk.stats)} if self._context.request.response.timings_per_token else {})
 
     def progress(self, progress: PromptProgress, seconds: float) -> Json:
-        value: Json = {"index": 0, "content": "", "tokens": [], "stop": False, "id_slot": 0}
+        value: Json = {"index": 0, "content": "", "tokens": [], "stop": False, "id_slot": progress.slot}
         counts = {"tokens_predicted": 0, "tokens_evaluated": progress.total}
         return value | counts | {"prompt_progress": prompt_progress(progress, seconds)}
 
@@ -75,7 +75,7 @@ class CompletionFormat:
             "index": 0,
             "content": content,
             "tokens": tokens,
-            "id_slot": 0,
+            "id_slot": stats.slot,
             "stop": True,
             "model": context.model,
             "tokens_predicted": stats.completion_tokens,

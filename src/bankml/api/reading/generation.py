@@ -35,7 +35,6 @@ UNSUPPORTED: Unsupported = {
     "t_max_predict_ms": ((-1, 0), "time limits are not supported"),
     "n_cache_reuse": ((0,), "reuse of shifted chunks of the cache is not supported"),
     "response_fields": (([],), "it is for /completion"),
-    "id_slot": ((-1, 0), "there is one slot, 0"),
     "audio": ((), "audio is not supported"),
     "best_of": ((1,), "one answer is computed"),
     "prediction": ((), "predicted outputs are not supported"),
@@ -161,6 +160,12 @@ def completion_request(body: Body) -> GenerationRequest:
     )
 
 
+def _slot(body: Body) -> int | None:
+    """`id_slot`: -1 is any slot."""
+    number = fields.integer(body, ("id_slot",), -1, -1, fields.INT32_MAX)
+    return None if number < 0 else number
+
+
 def _limits(body: Body) -> dict[str, Any]:
     """What every generation request has beside its prompt, sampling and constraint."""
     given = any(body.get(name) is not None for name in MAX_TOKENS_FIELDS)
@@ -170,6 +175,7 @@ def _limits(body: Body) -> dict[str, Any]:
         "max_tokens": limit if given else None,
         "stop": None if body.get("stop") is None else read_stop(body["stop"]),
         "cache_prompt": fields.boolean(body, "cache_prompt", True),
+        "slot": _slot(body),
         "response": ResponseOptions(
             stream=fields.boolean(body, "stream", False),
             include_usage=_include_usage(body),

@@ -2,14 +2,12 @@
 block's forward pass."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from bankml.model.architectures import llama, qwen3
 from bankml.model.shape import HuggingFaceMapping, MetadataKeys, ModelShape
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from bankml.model.buffers import Buffers
     from bankml.model.ops import ModelOps
 
@@ -17,8 +15,8 @@ if TYPE_CHECKING:
 class Block(Protocol):
     """One layer of a decoder."""
 
-    def attend(self, b: "Buffers", position: int, k: "npt.NDArray[Any]", v: "npt.NDArray[Any]") -> None:
-        """b.x += attention of b.x, whose rows are the tokens `position` on; k and v are the layer's K/V cache."""
+    def attend(self, b: "Buffers") -> None:
+        """b.x += attention of b.x."""
 
     def feed_forward(self, b: "Buffers") -> None:
         """b.x += MLP of b.x."""

@@ -1,12 +1,10 @@
 """Llama: RoPE on adjacent pairs, SwiGLU, RMS norms before attention and feed-forward."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bankml.model.shape import HuggingFaceMapping, MetadataKeys, ModelShape
 
 if TYPE_CHECKING:  # numpy: what only reads a header does without it
-    import numpy.typing as npt
-
     from bankml.model.buffers import Buffers
     from bankml.model.ops import ModelOps
 
@@ -58,16 +56,16 @@ class LlamaBlock:
     def __init__(self, ops: "ModelOps", i: int) -> None:
         self.attn_norm = ops.norm(f"blk.{i}.attn_norm")
         self.qkv = ops.linear(f"blk.{i}.attn_q", f"blk.{i}.attn_k", f"blk.{i}.attn_v")
-        self.rope, self.attention = ops.rope, ops.attention
+        self.rope, self.attention = ops.rope, ops.attention(i)
         self.attn_output = ops.linear(f"blk.{i}.attn_output")
         self.ffn_norm = ops.norm(f"blk.{i}.ffn_norm")
         self.mlp = ops.mlp(f"blk.{i}.ffn_gate", f"blk.{i}.ffn_up", f"blk.{i}.ffn_down")
 
-    def attend(self, b: "Buffers", position: int, k: "npt.NDArray[Any]", v: "npt.NDArray[Any]") -> None:
+    def attend(self, b: "Buffers") -> None:
         self.attn_norm(b.x, b.normed)
         self.qkv(b.normed, b.qkv)
         self.rope(b.rope, b.qkv)
-        self.attention(b.qkv, position, k, v, b.attended)
+        self.attention(b.qkv, b.attended)
         self.attn_output.add_to(b.attended, b.x)
 
     def feed_forward(self, b: "Buffers") -> None:

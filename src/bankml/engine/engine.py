@@ -1,0 +1,77 @@
+"""A model with its slots: answers are computed together, each as it would be alone."""
+
+from collections.abc import Callable, Generator
+from contextlib import closing
+from time import monotonic
+
+from bankml import __version__
+from bankml.engine.completion import Job, PromptProgress, Step, complete, fits
+from bankml.engine.parts import ForwardPass, TextPieces, TokenPieces, TokenSampler
+from bankml.engine.prompt_cache import PromptCache
+from bankml.engine.scheduler import Scheduler
+from bankml.engine.slot import Slot
+from bankml.engine.slots import Slots
+
+ENGINE = f"bankml-native {__version__}"
+"""The engine's name, as receipts give it: the arithmetic is this project's own forward pass."""
+
+
+def _never() -> bool:
+    return False
+
+
+def _ignore(progress: PromptProgress) -> None:
+    pass
+
+
+class Engine:
+    """A model, the pieces of its vocabulary, and `parallel` slots, each for one answer at a time.
+
+    `prompt_cache` keeps K/V cells of earlier conversations; None: no prompt cache. `restored` has the sha256 of every
+    slot file that was restored: its keys and values may be in a slot or the prompt cache.
+    """
+
+    def __init__(
+        self,
+        model: ForwardPass,
+        vocabulary: TokenPieces,
+        parallel: int = 1,
+        prompt_cache: PromptCache | None = None,
+    ) -> None:
+        self.model = model
+        self.vocabulary = vocabulary
+        self.slots = Slots([Slot(model.new_cells(), number) for number in range(parallel)], prompt_cache)
+        self.scheduler = Scheduler(model)
+        self.restored: list[str] = []
+
+    def complete(
+        self,
+        job: Job,
+        sampler: TokenSampler,
+        pieces: TextPieces,
+        *,
+        cancelled: Callable[[], bool] = _never,
+        progress: Callable[[PromptProgress], None] = _ignore,
+        clock: Callable[[], float] = monotonic,
+    ) -> Generator[Step]:
+        """Yields the answer token by token; the last Step has `finish`. May be called from several threads.
+
+        `cancelled` is called before every token and between the operations of a prompt's micro-batch, by another
+        thread; Cancelled is raised once it returns True. `progress` is called when computing the prompt begins and
+        after each micro-batch. Raises ContextExceeded before anything is computed.
+        """
+        fits(len(job.prompt), self.model.n_ctx)
+        with self.slots.for_prompt(job.prompt, job.slot, job.cache_prompt, cancelled) as slot:
+            events = complete(job, slot, self.model.n_ctx, self.vocabulary, sampler, pieces, clock)
+            with closing(self.scheduler.run(events, cancelled)) as received:
+                for event in received:
+                    if isinstance(event, PromptProgress):
+                        progress(event)
+                    else:
+                        yield event
+
+    def close(self) -> None:
+        """Frees the weights and every K/V cell, in slots and in the prompt cache. No answer may be running."""
+        self.scheduler.close()
+        self.slots.close()
+        self.model.close()

@@ -1,0 +1,102 @@
+"""The slots of a loaded model: which one a request takes, by llama-server's rules. No two requests share one."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+
+from bankml.engine.prompt_cache import MIN_PROMPT_OVERLAP, PromptCache, fraction, swap_prefix
+from bankml.engine.queue import CANCEL_POLL_S
+from bankml.engine.slot import Slot, common_prefix
+from bankml.errors import Cancelled
+
+
+class Slots:
+    """Slots that are free or in use. Safe to call from any thread."""
+
+    def __init__(self, slots: Sequence[Slot], prompt_cache: PromptCache | None = None) -> None:
+        self._slots = tuple(slots)
+        self._busy: set[int] = set()
+        self._last_used = [-1] * len(self._slots)
+        self._uses = 0
+        self._changed = threading.Condition()
+        self._cache_lock = threading.Lock()
+        self.prompt_cache = prompt_cache
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+    def __getitem__(self, number: int) -> Slot:
+        return self._slots[number]
+
+    def busy(self, number: int) -> bool:
+        """Whether slot `number` is in use."""
+        return number in self._busy
+
+    @contextmanager
+    def for_prompt(
+        self, prompt: Sequence[int], number: int | None, reuse: bool, cancelled: Callable[[], bool]
+    ) -> Iterator[Slot]:
+        """A slot for `prompt`, in use for the `with` block: slot `number`, or the best free one (None).
+
+        What it would lose goes to the prompt cache, and the cached prefix of `prompt` is restored into it. Raises
+        Cancelled if `cancelled()` turns true before the slot is free.
+        """
+        with self._taken(lambda: self._chosen(prompt, number), cancelled) as slot:
+            if self.prompt_cache is not None:
+                with self._cache_lock:
+                    swap_prefix(prompt, slot, self.prompt_cache, reuse)
+            yield slot
+
+    @contextmanager
+    def of_number(self, number: int, cancelled: Callable[[], bool]) -> Iterator[Slot]:
+        """Slot `number` with the tokens it has, in use for the `with` block. Raises Cancelled as `for_prompt` does."""
+        with self._taken(lambda: self._free(number), cancelled) as slot:
+            yield slot
+
+    def close(self) -> None:
+        """Drops every slot and its cells, and empties the prompt cache. None may be in use."""
+        self._slots = ()
+        if self.prompt_cache is not None:
+            self.prompt_cache.clear()
+
+    @contextmanager
+    def _taken(self, choose: Callable[[], Slot | None], cancelled: Callable[[], bool]) -> Iterator[Slot]:
+        with self._changed:
+            while (slot := choose()) is None:
+                if cancelled():
+                    raise Cancelled
+                self._changed.wait(CANCEL_POLL_S)
+            self._busy.add(slot.number)
+        try:
+            yield slot
+        finally:
+            with self._changed:
+                self._busy.discard(slot.number)
+                self._uses += 1
+                self._last_used[slot.number] = self._uses
+                self._changed.notify_all()
+
+    def _free(self, number: int) -> Slot | None:
+        return None if number in self._busy else self._slots[number]
+
+    def _chosen(self, prompt: Sequence[int], number: int | None) -> Slot | None:
+        """The free slot whose tokens share the largest fraction of `prompt`, if that is more than a tenth; else the
+        least recently used one, of several that were never used the last."""
+        if number is not None:
+            return self._free(number)
+        new = np.asarray(list(prompt), np.int32)
+        best, best_found = None, np.float32(MIN_PROMPT_OVERLAP)
+        for slot in self._slots:
+            if slot.number in self._busy or not len(slot):
+                continue
+            found = fraction(common_prefix(np.asarray(slot.tokens, np.int32), new), len(new))
+            if found > best_found:
+                best, best_found = slot, found
+        if best is not None:
+            return best
+        free = [slot for slot in reversed(self._slots) if slot.number not in self._busy]
+        return min(free, key=lambda slot: self._last_used[slot.number], default=None)
