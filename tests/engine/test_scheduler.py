@@ -11,6 +11,7 @@ from bankml.engine.active import OUTPUT_LIMIT
 from bankml.engine.completion import MICRO_BATCH, Job
 from bankml.engine.engine import Engine
 from bankml.engine.prompt_cache import PromptCache
+from bankml.engine.several import PromptChoices, complete_several
 from bankml.errors import Cancelled
 from tests.engine.cell_toys import CellModel
 from tests.engine.engine_toys import ByteVocabulary, GreedySampler, ToyModel, ToyPieces
@@ -214,3 +215,73 @@ def test_closing_cancels_what_runs():
     wait_until(lambda: engine.scheduler.running == 1)
     engine.scheduler.close()
     assert isinstance(crowd.wait()[0], Cancelled)
+
+
+# ---- several answers for one request
+
+
+class PickyModel(CellModel):
+    """Its logits are equal for three letters, so that a sampler decides; they depend on the context too."""
+
+    def forward(self, spans, logits, checkpoint=lambda: None):
+        found = super().forward(spans, logits)
+        if logits:
+            for row in found:
+                row[(int(row.argmax()) + 1) % 97 + 1] = 1.5
+        return found
+
+
+class Alternating(GreedySampler):
+    """Draws the best token, or where `number` says so another one that depends on it."""
+
+    def __init__(self, number):
+        super().__init__()
+        self._number = number
+
+    def sample(self, logits):
+        best = super().sample(logits)
+        return 97 + (best + self._number * len(self.accepted)) % 26
+
+
+def alone_with(job, number):
+    engine = Engine(PickyModel(), ByteVocabulary())
+    try:
+        return [step.token for step in engine.complete(job, Alternating(number), ToyPieces())]
+    finally:
+        engine.close()
+
+
+prompts = st.lists(
+    st.tuples(st.integers(1, 600), st.integers(1, 3), st.integers(1, 8)), min_size=1, max_size=5
+)  # tokens of the prompt, answers, tokens of an answer
+
+
+@settings(max_examples=30, deadline=None)
+@given(prompts, st.integers(3, 4), st.booleans())
+def test_each_of_several_answers_is_the_one_that_it_is_alone(several, parallel, reuse):
+    engine = Engine(PickyModel(), ByteVocabulary(), parallel, PromptCache(None, 4096))
+    asked, expected = [], []
+    for n, answers, tokens in several:
+        job = Job([65 + i % 7 for i in range(n)], tokens, reuse)
+        asked.append(PromptChoices(job, [(Alternating(i), ToyPieces()) for i in range(answers)]))
+        expected += [alone_with(Job(job.prompt, tokens), i) for i in range(answers)]
+    found = [[] for _ in expected]
+    steps = complete_several(engine, asked, parallel, cancelled=lambda: False, progress=lambda progress: None)
+    for index, step in steps:
+        found[index].append(step.token)
+    assert found == expected
+    assert not any(engine.slots.busy(number) for number in range(parallel))
+    engine.close()
+
+
+def test_several_answers_end_together_when_one_is_cancelled():
+    engine, seen = Engine(ToyModel(), ByteVocabulary(), 2), []
+    asked = [PromptChoices(Job(b"abc", 4000), [(GreedySampler(), ToyPieces())])] * 3
+    with pytest.raises(Cancelled):
+        for index, _ in complete_several(
+            engine, asked, 2, cancelled=lambda: len(seen) > 100, progress=lambda progress: None
+        ):
+            seen.append(index)
+    assert set(seen) == {0, 1} and not engine.slots.busy(0) and not engine.slots.busy(1)
+    assert answered(engine, Job(b"abc", 3)) == alone(Job(b"abc", 3))
+    engine.close()

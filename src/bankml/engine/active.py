@@ -1,67 +1,82 @@
-"""One answer on its way through the scheduler: its generator on one side, the queue to its consumer on the other."""
+"""One answer on its way through the scheduler: its generator on one side, its consumer's queue on the other."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
 from queue import SimpleQueue
+from typing import Any
 
-from bankml.engine.completion import Compute, Events, PromptProgress, Step
+from bankml.engine.completion import Compute, Event, PromptProgress, Step
 from bankml.engine.parts import Logits
 from bankml.errors import Cancelled
 from bankml.model.span import Span
 
 OUTPUT_LIMIT = 64
-"""Events that wait for the consumer at most, beyond which nothing more is computed for it."""
+"""Events that wait for a consumer at most, beyond which nothing more is computed for it."""
 
-Output = PromptProgress | Step | BaseException | None
+Work = Generator[Event, Logits | None, Any]
+"""The events of an answer, or of a part of it, and what they lead to. Each Compute is answered with the logits, float32
+[n_vocab], or None where none are needed; they may be overwritten once the next event is requested."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The last event: `value` is what the work returned, `error` what ended it instead."""
+
+    value: Any = None
+    error: BaseException | None = None
+
+
+Output = SimpleQueue[tuple[int, "PromptProgress | Step | Ended"]]
 
 
 class ActiveSequence:
-    """A sequence that the scheduler computes for. `advance` and `fail` are called by the scheduler's thread, `received`
-    and `abandon` by the consumer's."""
+    """Work that the scheduler computes for. Its events go to `output`, each with `tag`.
 
-    def __init__(self, events: Events, cancelled: Callable[[], bool]) -> None:
-        self._events = events
+    `advance`, `fail` and `check` are called by the scheduler's thread, `abandon` by the consumer's.
+    """
+
+    def __init__(self, work: Work, cancelled: Callable[[], bool], output: Output, tag: int = 0) -> None:
+        self._work = work
         self._cancelled = cancelled
+        self._output = output
+        self._tag = tag
         self._abandoned = False
-        self._output: SimpleQueue[Output] = SimpleQueue()
         self._wanted: Compute | None = None
         self.ended = False
-
-    # ---- the scheduler's side
 
     def advance(self, logits: Logits | None = None) -> None:
         """Passes on what was computed, and every event up to the next Compute or the end."""
         try:
-            event = self._events.send(logits) if self._wanted is not None else next(self._events)
+            event = self._work.send(logits) if self._wanted is not None else next(self._work)
             while not isinstance(event, Compute):
-                self._output.put(event)
-                event = next(self._events)
+                self._output.put((self._tag, event))
+                event = next(self._work)
             self._wanted = event
-        except StopIteration:
-            self._end(None)
+        except StopIteration as done:
+            self._end(Ended(done.value))
         except BaseException as error:
-            self._end(error)
+            self._end(Ended(error=error))
 
     def fail(self, error: BaseException) -> None:
-        """Ends the answer with `error`, which its generator may still see."""
+        """Ends the work with `error`, which its generator sees first."""
         try:
-            self._events.throw(error)
+            self._work.throw(error)
         except BaseException as raised:
-            self._end(raised)
-        else:
-            self._end(error)
+            error = raised
+        self._end(Ended(error=error))
 
     def check(self) -> None:
         """Raises Cancelled once its consumer is gone or wants no more."""
         if self._abandoned or self._cancelled():
             raise Cancelled
 
-    def _end(self, last: BaseException | None) -> None:
-        self._events.close()
+    def _end(self, last: Ended) -> None:
+        self._work.close()
         self._wanted = None
         self.ended = True
-        self._output.put(last)
+        self._output.put((self._tag, last))
 
     @property
     def span(self) -> Span:
@@ -80,27 +95,6 @@ class ActiveSequence:
         """The consumer is too far behind."""
         return self._output.qsize() >= OUTPUT_LIMIT
 
-    # ---- the consumer's side
-
-    def received(self, resume: Callable[[], None]) -> Iterator[PromptProgress | Step]:
-        """The events, as they come; raises the error that ended the answer. `resume` is called when a paused sequence
-        may go on."""
-        while True:
-            paused = self.paused
-            event = self._output.get()
-            if paused:
-                resume()
-            if event is None:
-                return
-            if isinstance(event, BaseException):
-                raise event
-            yield event
-
     def abandon(self) -> None:
         """The consumer wants no more events."""
         self._abandoned = True
-
-    def drain(self) -> None:
-        """Waits for the end of an abandoned answer: from then on its slot is not touched any more."""
-        while not self.ended or not self._output.empty():
-            self._output.get()

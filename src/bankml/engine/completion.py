@@ -125,8 +125,17 @@ class Compute:
 Event = Compute | PromptProgress | Step
 
 Events = Generator[Event, Logits | None, None]
-"""The events of one answer. Each Compute is answered with the logits, float32 [n_vocab], or None where none are needed;
-they may be overwritten once the next event is requested."""
+"""The events of one answer. Each Compute is answered with the logits, float32 [n_vocab], or None for a prompt's start."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prefilled:
+    """A prompt whose cells are in a slot. `logits` float32 [n_vocab] of its last token; `cached` tokens were in the
+    slot before; `started` (seconds of the clock) is when computing began."""
+
+    logits: Logits
+    cached: int
+    started: float
 
 
 def complete(
@@ -140,12 +149,20 @@ def complete(
 ) -> Events:
     """Yields the answer token by token, and before each token what has to be computed; the last Step has `finish`.
 
-    A PromptProgress comes when computing the prompt begins and after each micro-batch. However the generator ends, the
-    slot lists exactly the tokens whose K/V cells are valid. Raises ContextExceeded before anything is computed.
+    However the generator ends, the slot lists exactly the tokens whose K/V cells are valid. Raises ContextExceeded
+    before anything is computed.
     """
+    prefilled = yield from prefill(job, slot, n_ctx, clock)
+    yield from generate(job, slot, prefilled, n_ctx, vocabulary, sampler, pieces, clock)
+
+
+def prefill(
+    job: Job, slot: Slot, n_ctx: int, clock: Callable[[], float] = time.monotonic
+) -> Generator[Event, Logits | None, Prefilled]:
+    """Computes the part of the prompt that the slot lacks. A PromptProgress comes when it begins and after each
+    micro-batch."""
     fits(len(job.prompt), n_ctx)
     started = clock()
-    sampler.accept_all(job.prompt)
     cached = slot.begin(job.prompt, job.cache_prompt)
     yield PromptProgress(len(job.prompt), cached, cached, slot.number)
     logits = None
@@ -153,9 +170,26 @@ def complete(
         logits = yield compute
         slot.extend(compute.span.tokens)
         yield PromptProgress(len(job.prompt), cached, len(slot), slot.number)
+    assert logits is not None  # a slot never has the last token of a prompt
+    return Prefilled(logits.copy(), cached, started)
+
+
+def generate(
+    job: Job,
+    slot: Slot,
+    prompt: Prefilled,
+    n_ctx: int,
+    vocabulary: TokenPieces,
+    sampler: TokenSampler,
+    pieces: TextPieces,
+    clock: Callable[[], float] = time.monotonic,
+) -> Events:
+    """Yields the answer to a prompt that is in the slot."""
+    sampler.accept_all(job.prompt)
+    logits: Logits | None = prompt.logits
     count, first = 0, 0.0
     while True:
-        assert logits is not None  # of the prompt's last token, or of the one before
+        assert logits is not None  # every Compute below asks for them
         token = sampler.sample(logits)
         sampler.accept(token)
         now = clock()
@@ -172,8 +206,10 @@ def complete(
             text += pieces.finish()
             released += pieces.released if end else b""
         entry = None if probs is None else TokenReport(probs, released)
-        stats = GenerationStats(len(job.prompt), cached, count, started, first, now, slot.number)
-        yield Step(token, text, finish, stats, entry)
+        times = (prompt.started, first, now)
+        yield Step(
+            token, text, finish, GenerationStats(len(job.prompt), prompt.cached, count, *times, slot.number), entry
+        )
         if finish is not None:
             return
         logits = yield Compute(Span([token], len(slot), slot.cells), logits=True)

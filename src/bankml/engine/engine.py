@@ -1,11 +1,11 @@
 """A model with its slots: answers are computed together, each as it would be alone."""
 
 from collections.abc import Callable, Generator
-from contextlib import closing
 from time import monotonic
 
 from bankml import __version__
 from bankml.engine.completion import Job, PromptProgress, Step, complete, fits
+from bankml.engine.outputs import Outputs
 from bankml.engine.parts import ForwardPass, TextPieces, TokenPieces, TokenSampler
 from bankml.engine.prompt_cache import PromptCache
 from bankml.engine.scheduler import Scheduler
@@ -61,13 +61,14 @@ class Engine:
         after each micro-batch. Raises ContextExceeded before anything is computed.
         """
         fits(len(job.prompt), self.model.n_ctx)
-        with self.slots.for_prompt(job.prompt, job.slot, job.cache_prompt, cancelled) as slot:
-            events = complete(job, slot, self.model.n_ctx, self.vocabulary, sampler, pieces, clock)
-            with closing(self.scheduler.run(events, cancelled)) as received:
-                for event in received:
+        with self.slots.for_prompt(job.prompt, job.slot, job.cache_prompt, cancelled) as (slot,):
+            work = complete(job, slot, self.model.n_ctx, self.vocabulary, sampler, pieces, clock)
+            with Outputs(self.scheduler, cancelled) as outputs:
+                outputs.begin({0: work})
+                for _, event in outputs.events():
                     if isinstance(event, PromptProgress):
                         progress(event)
-                    else:
+                    elif isinstance(event, Step):
                         yield event
 
     def close(self) -> None:

@@ -12,15 +12,17 @@ CANCEL_POLL_S = 0.05
 
 
 class Ticket:
-    """A request's place in the queue. `key` None: it enters alone."""
+    """A request's place in the queue. `key` None: it enters alone. `weight` is how much of the resource it uses."""
 
-    def __init__(self, key: Hashable | None) -> None:
+    def __init__(self, key: Hashable | None, weight: int) -> None:
         self.key = key
+        self.weight = weight
         self.admitted = threading.Event()
 
 
 class AdmissionQueue:
-    """A queue before one resource. Up to `most` requests of one key use it together, one without a key alone.
+    """A queue before one resource. Requests of one key use it together, up to a total weight of `most`; one without a
+    key uses it alone.
 
     Nobody overtakes: while the first in the queue has to wait, so do all behind it, so that neither many requests of
     one key nor those of several starve the others. `limit`: the most that wait (None: any number).
@@ -44,12 +46,12 @@ class AdmissionQueue:
         return len(self._inside)
 
     @contextmanager
-    def turn(self, cancelled: Callable[[], bool], key: Hashable | None = None) -> Iterator[None]:
+    def turn(self, cancelled: Callable[[], bool], key: Hashable | None = None, weight: int = 1) -> Iterator[None]:
         """Waits in the queue and uses the resource for the `with` block, alone or together with others of its key.
 
         Raises Cancelled if `cancelled()` is true first, Busy at once where `limit` requests wait already.
         """
-        ticket = Ticket(key)
+        ticket = Ticket(key, min(weight, self._most))
         with self._guard:
             self._line.append(ticket)
             self._admit()
@@ -79,4 +81,4 @@ class AdmissionQueue:
         if not self._inside:
             return True
         shared = ticket.key is not None and all(one.key == ticket.key for one in self._inside)
-        return shared and len(self._inside) < self._most
+        return shared and sum(one.weight for one in self._inside) + ticket.weight <= self._most

@@ -10,10 +10,9 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Generator
+from collections.abc import Sequence
 
 from bankml.engine.active import ActiveSequence
-from bankml.engine.completion import Events, PromptProgress, Step
 from bankml.engine.parts import ForwardPass, Logits
 from bankml.errors import Cancelled, OutOfMemory
 
@@ -41,24 +40,15 @@ class Scheduler:
         """The number of answers that are being computed."""
         return len(self._running) + len(self._incoming)
 
-    def run(self, events: Events, cancelled: Callable[[], bool]) -> Generator[PromptProgress | Step]:
-        """Computes an answer and yields its events as they come. Closing the iterator cancels the answer.
-
-        Raises what the answer raises, Cancelled once `cancelled()` is true, OutOfMemory where no thread can be started.
-        """
-        sequence = ActiveSequence(events, cancelled)
+    def submit(self, sequences: Sequence[ActiveSequence]) -> None:
+        """Starts `sequences`, all before the next step. Raises Cancelled once it is closed, OutOfMemory where no thread
+        can be started."""
         with self._changed:
             if self._closed:
                 raise Cancelled
             self._start()
-            self._incoming.append(sequence)
+            self._incoming.extend(sequences)
             self._changed.notify()
-        try:
-            yield from sequence.received(self._notify)
-        finally:
-            sequence.abandon()
-            self._notify()
-            sequence.drain()
 
     def close(self) -> None:
         """Ends the thread; answers that still run are cancelled."""
@@ -69,6 +59,11 @@ class Scheduler:
         if thread is not None:
             thread.join()
 
+    def notify(self) -> None:
+        """A consumer has read, or wants no more."""
+        with self._changed:
+            self._changed.notify()
+
     def _start(self) -> None:
         if self._thread is not None:
             return
@@ -78,10 +73,6 @@ class Scheduler:
         except RuntimeError:
             raise OutOfMemory from None
         self._thread = thread
-
-    def _notify(self) -> None:
-        with self._changed:
-            self._changed.notify()
 
     # ---- the thread
 

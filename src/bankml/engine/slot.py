@@ -54,6 +54,12 @@ class Slot:
         """Appends `tokens`, which have been computed at the following positions."""
         self._tokens.extend(tokens)
 
+    def copy_from(self, other: Slot) -> None:
+        """Copies the cells and tokens of `other`."""
+        self._tokens.clear()
+        self.cells.load(other.cells.view(len(other)), len(other))
+        self._tokens.extend(other.tokens)
+
     def clear(self) -> None:
         """Drops all tokens: the cells are empty or no longer valid."""
         self._tokens.clear()

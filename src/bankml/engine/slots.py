@@ -38,24 +38,25 @@ class Slots:
 
     @contextmanager
     def for_prompt(
-        self, prompt: Sequence[int], number: int | None, reuse: bool, cancelled: Callable[[], bool]
-    ) -> Iterator[Slot]:
-        """A slot for `prompt`, in use for the `with` block: slot `number`, or the best free one (None).
+        self, prompt: Sequence[int], number: int | None, reuse: bool, cancelled: Callable[[], bool], copies: int = 0
+    ) -> Iterator[Sequence[Slot]]:
+        """A slot for `prompt` and `copies` others, in use for the `with` block: slot `number`, or the best free one
+        (None).
 
-        What it would lose goes to the prompt cache, and the cached prefix of `prompt` is restored into it. Raises
-        Cancelled if `cancelled()` turns true before the slot is free.
+        What it would lose goes to the prompt cache, and the cached prefix of `prompt` is restored into it. The others
+        keep what they have. Raises Cancelled if `cancelled()` turns true before enough slots are free.
         """
-        with self._taken(lambda: self._chosen(prompt, number), cancelled) as slot:
+        with self._taken(lambda: self._chosen(prompt, number, copies), cancelled) as slots:
             if self.prompt_cache is not None:
                 with self._cache_lock:
-                    swap_prefix(prompt, slot, self.prompt_cache, reuse)
-            yield slot
+                    swap_prefix(prompt, slots[0], self.prompt_cache, reuse)
+            yield slots
 
     @contextmanager
     def of_number(self, number: int, cancelled: Callable[[], bool]) -> Iterator[Slot]:
         """Slot `number` with the tokens it has, in use for the `with` block. Raises Cancelled as `for_prompt` does."""
-        with self._taken(lambda: self._free(number), cancelled) as slot:
-            yield slot
+        with self._taken(lambda: self._free(number), cancelled) as slots:
+            yield slots[0]
 
     def close(self) -> None:
         """Drops every slot and its cells, and empties the prompt cache. None may be in use."""
@@ -64,30 +65,35 @@ class Slots:
             self.prompt_cache.clear()
 
     @contextmanager
-    def _taken(self, choose: Callable[[], Slot | None], cancelled: Callable[[], bool]) -> Iterator[Slot]:
+    def _taken(self, choose: Callable[[], Sequence[Slot]], cancelled: Callable[[], bool]) -> Iterator[Sequence[Slot]]:
         with self._changed:
-            while (slot := choose()) is None:
+            while not (slots := choose()):
                 if cancelled():
                     raise Cancelled
                 self._changed.wait(CANCEL_POLL_S)
-            self._busy.add(slot.number)
+            self._busy |= {slot.number for slot in slots}
         try:
-            yield slot
+            yield slots
         finally:
             with self._changed:
-                self._busy.discard(slot.number)
-                self._uses += 1
-                self._last_used[slot.number] = self._uses
+                for slot in slots:
+                    self._busy.discard(slot.number)
+                    self._uses += 1
+                    self._last_used[slot.number] = self._uses
                 self._changed.notify_all()
 
-    def _free(self, number: int) -> Slot | None:
-        return None if number in self._busy else self._slots[number]
+    def _free(self, number: int) -> Sequence[Slot]:
+        return () if number in self._busy else (self._slots[number],)
 
-    def _chosen(self, prompt: Sequence[int], number: int | None) -> Slot | None:
+    def _chosen(self, prompt: Sequence[int], number: int | None, copies: int) -> Sequence[Slot]:
+        """The slot for the prompt and those for its copies, which are the first that are free; () for too few."""
+        first = self._best(prompt) if number is None else next(iter(self._free(number)), None)
+        others = [slot for slot in self._slots if slot is not first and slot.number not in self._busy]
+        return () if first is None or len(others) < copies else (first, *others[:copies])
+
+    def _best(self, prompt: Sequence[int]) -> Slot | None:
         """The free slot whose tokens share the largest fraction of `prompt`, if that is more than a tenth; else the
         least recently used one, of several that were never used the last."""
-        if number is not None:
-            return self._free(number)
         new = np.asarray(list(prompt), np.int32)
         best, best_found = None, np.float32(MIN_PROMPT_OVERLAP)
         for slot in self._slots:

@@ -154,9 +154,9 @@ class Library:
             yield
 
     @contextmanager
-    def share(self, reference: Reference, cancelled: Callable[[], bool]) -> Iterator[None]:
-        """The same, together with other requests for the model of `reference`."""
-        with self._queue.turn(cancelled, reference.source):
+    def share(self, reference: Reference, cancelled: Callable[[], bool], answers: int = 1) -> Iterator[None]:
+        """The same, together with other requests for the model of `reference`, for that many answers at once."""
+        with self._queue.turn(cancelled, reference.source, answers):
             yield
 
     @property
