@@ -125,7 +125,7 @@ class Compute:
 Event = Compute | PromptProgress | Step
 
 Events = Generator[Event, Logits | None, None]
-"""The events of one answer. Each Compute is answered with the logits, float32 [n_vocab], or None for a prompt's start."""
+"""The events of one answer. Each Compute is answered with logits, float32 [n_vocab], or None where none are needed."""
 
 
 @dataclass(frozen=True, slots=True)
