@@ -1,10 +1,14 @@
-"""The generation routes of OpenAI's and llama-server's APIs."""
+"""The generation routes of OpenAI's, Anthropic's and llama-server's APIs."""
 
 from bankml.api.answering import answer, call_of
+from bankml.api.formats.anthropic import MessagesFormat
 from bankml.api.formats.chat import ChatFormat
 from bankml.api.formats.completion import CompletionFormat
+from bankml.api.formats.responses import ResponsesFormat
 from bankml.api.formats.text_completion import TextCompletionFormat
+from bankml.api.reading.anthropic import read_messages_request
 from bankml.api.reading.generation import read_chat, read_completion, read_text_completion
+from bankml.api.reading.responses import read_responses
 from bankml.http.exchange import Reply, Request, RequestOutcome
 from bankml.library.residency import Library
 
@@ -23,3 +27,13 @@ def text_completions(library: Library, request: Request, reply: Reply) -> Reques
     """`POST /v1/completions`."""
     call = call_of(library, read_text_completion(request.body), request, TextCompletionFormat)
     return answer(library, call, reply)
+
+
+def responses(library: Library, request: Request, reply: Reply) -> RequestOutcome:
+    """`POST /v1/responses`."""
+    return answer(library, call_of(library, read_responses(request.body), request, ResponsesFormat), reply)
+
+
+def anthropic_messages(library: Library, request: Request, reply: Reply) -> RequestOutcome:
+    """`POST /v1/messages`."""
+    return answer(library, call_of(library, read_messages_request(request.body), request, MessagesFormat), reply)

@@ -24,7 +24,8 @@ class ResponseOptions:
     timings; `verbose`: a chat's last object has llama-server's `__verbose`; `fields`: the fields of a `/completion`
     that are wanted, () for all; `alternatives`: how many alternatives a logprobs entry lists, None for all there are;
     `ping_interval`: seconds of silence after which a stream of server-sent events gets a comment, None for never;
-    `return_progress`: a stream reports how much of the prompt is computed; `whole_calls`: a tool call is one delta.
+    `return_progress`: a stream reports how much of the prompt is computed; `whole_calls`: a tool call is one delta;
+    `left_out`: paths of fields that are not used, which a Warning header lists.
     """
 
     stream: bool = False
@@ -37,6 +38,7 @@ class ResponseOptions:
     ping_interval: float | None = 30.0
     return_progress: bool = False
     whole_calls: bool = False
+    left_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

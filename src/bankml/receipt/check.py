@@ -12,6 +12,7 @@ from typing import Literal, get_args
 from bankml.receipt.messages import ChatMessages
 from bankml.receipt.raw import raw_value
 from bankml.receipt.receipt import LogprobsHash, sha256_hex
+from bankml.receipt.translation import ENDS, Translation
 
 RECEIPT_KEY = "bankml_receipt"
 
@@ -54,15 +55,16 @@ class Checked:
 
 
 def check(request_body: bytes, answer: bytes) -> Checked:
-    """Checks an answer of `/v1/chat/completions`, `/v1/completions`, `/completion`, `/api/chat` or `/api/generate`
-    against its request's body.
+    """Checks an answer of `/v1/chat/completions`, `/v1/completions`, `/v1/responses`, `/v1/messages`, `/completion`,
+    `/api/chat` or `/api/generate` against its request's body.
 
     The answer is a JSON object, an event stream, or lines of JSON. Its text is at the place where that API has it. A
     receipt has `logprobs_sha256` exactly when the answer carries probabilities, and the answer's counts are its own.
     """
     try:
         sources = _json_texts(answer)
-        objects = [_object(source) for source in sources]
+        translation = Translation()
+        objects = [translation.of(_object(source)) for source in sources]
     except UnicodeDecodeError as error:
         return Checked(None, "", (f"the answer cannot be read: it is not UTF-8 (byte {error.start})",))
     except ValueError as error:
@@ -173,7 +175,8 @@ def _json_texts(answer: bytes) -> list[str]:
         raise ValueError("it is neither a JSON object nor a stream of events")
     if events[-1] == "[DONE]":
         return events[:-1]
-    if _object(events[-1]).get("stop") is not True:  # what ends a stream of /completion
+    last = _object(events[-1])
+    if last.get("stop") is not True and last.get("type") not in ENDS:  # what ends a stream of /completion, and others
         raise ValueError("the stream ends without data: [DONE]")
     return events
 

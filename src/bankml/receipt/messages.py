@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from bankml.receipt.receipt import sha256_hex
+from bankml.receipt.translation import Translation, compact_json
 
 TEXTS = ("content", "reasoning_content", "refusal")
 """The members of a message that are text; the parts of deltas are joined."""
@@ -97,10 +98,12 @@ class ChatMessages:
 
     def __init__(self) -> None:
         self._choices: dict[int, _Message] = {}
+        self._translation = Translation()
 
     def add(self, found: Mapping[str, object]) -> None:
         """Adds the choices of a response (`message`) or an event (`delta`); other objects have none. Raises ValueError,
         with a sentence, for what no receipt covers."""
+        found = self._translation.of(found)
         if "done" in found:
             self._add_ollama(found)
         choices = found.get("choices")
@@ -155,7 +158,7 @@ def _openai_call(call: object) -> object:
     function = call.get("function") if isinstance(call, Mapping) else None
     if not isinstance(call, Mapping) or not isinstance(function, Mapping):
         return call
-    arguments = json.dumps(function.get("arguments", {}), ensure_ascii=False, separators=(",", ":"))
+    arguments = compact_json(function.get("arguments", {}))
     inner = {name: value for name, value in function.items() if name != "index"} | {"arguments": arguments}
     return {**call, "function": inner} | ({"index": function["index"]} if "index" in function else {})
 

@@ -57,16 +57,16 @@ class ChatFormat:
         self._options = context.request.response
         self._context = context
 
-    def chunk(self, chunk: Chunk) -> Json:
+    def chunk(self, chunk: Chunk) -> Sequence[Json]:
         role: Json = {"role": "assistant", "content": None}
         choice = _choice(role if chunk.delta is None else delta_object(chunk.delta), None)
         if chunk.logprobs:
             choice["logprobs"] = {"content": chunk.logprobs}
         value = self._chunk([choice])
-        return value | {"timings": timings(chunk.stats)} if self._options.timings_per_token else value
+        return (value | {"timings": timings(chunk.stats)} if self._options.timings_per_token else value,)
 
-    def progress(self, progress: PromptProgress, seconds: float) -> Json:
-        return self._chunk([_choice({}, None)]) | {"prompt_progress": prompt_progress(progress, seconds)}
+    def progress(self, progress: PromptProgress, seconds: float) -> Sequence[Json]:
+        return (self._chunk([_choice({}, None)]) | {"prompt_progress": prompt_progress(progress, seconds)},)
 
     def final(self, answer: Answer, receipt: WithReceipt) -> Sequence[Json]:
         last = self._chunk([_choice({}, finish_reason(answer))])

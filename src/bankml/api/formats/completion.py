@@ -23,7 +23,7 @@ class CompletionFormat:
     def __init__(self, context: ResponseContext) -> None:
         self._context = context
 
-    def chunk(self, chunk: Chunk) -> Json:
+    def chunk(self, chunk: Chunk) -> Sequence[Json]:
         value: Json = {
             "index": 0,
             "content": text_of(chunk.delta),
@@ -35,12 +35,13 @@ class CompletionFormat:
         }
         if chunk.logprobs:
             value["completion_probabilities"] = chunk.logprobs
-        return value | ({"timings": timings(chunk.stats)} if self._context.request.response.timings_per_token else {})
+        timed = self._context.request.response.timings_per_token
+        return (value | ({"timings": timings(chunk.stats)} if timed else {}),)
 
-    def progress(self, progress: PromptProgress, seconds: float) -> Json:
+    def progress(self, progress: PromptProgress, seconds: float) -> Sequence[Json]:
         value: Json = {"index": 0, "content": "", "tokens": [], "stop": False, "id_slot": 0}
         counts = {"tokens_predicted": 0, "tokens_evaluated": progress.total}
-        return value | counts | {"prompt_progress": prompt_progress(progress, seconds)}
+        return (value | counts | {"prompt_progress": prompt_progress(progress, seconds)},)
 
     def final(self, answer: Answer, receipt: WithReceipt) -> Sequence[Json]:
         return (receipt(self._selected(self.summary(answer, "", []))),)

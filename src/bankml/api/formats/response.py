@@ -5,6 +5,8 @@ chat              one object               server-sent events, [DONE]
 text_completion   one object               server-sent events, [DONE]
 completion        one object               server-sent events, the last with `stop: true`
 ollama            one object               lines of JSON, the last with `done: true`
+responses         one object               named server-sent events
+anthropic         one object               named server-sent events
 """
 
 import time
@@ -78,13 +80,15 @@ class StreamRules:
 
     `role_first`: a chunk with the role precedes the first one. `released_entries_only`: an entry is sent for the first
     token and for tokens that released text, as in llama-server's chat; else for every token. `entries_alone`: an entry
-    without content makes a chunk. `last_step`: the last step always has a chunk.
+    without content makes a chunk. `last_step`: the last step always has a chunk. `named_events`: each event has the
+    name that its object has as `type`.
     """
 
     role_first: bool = False
     released_entries_only: bool = False
     entries_alone: bool = True
     last_step: bool = False
+    named_events: bool = False
 
 
 class ResponseFormat(Protocol):
@@ -101,11 +105,11 @@ class ResponseFormat(Protocol):
     def terminator(self) -> bytes:
         """What follows the last object of a stream."""
 
-    def chunk(self, chunk: Chunk) -> Json:
-        """An object of a stream before the last."""
+    def chunk(self, chunk: Chunk) -> Sequence[Json]:
+        """Objects of a stream before the last."""
 
-    def progress(self, progress: PromptProgress, seconds: float) -> Json:
-        """An object of a stream whose prompt is being computed (`return_progress`), for so many seconds already."""
+    def progress(self, progress: PromptProgress, seconds: float) -> Sequence[Json]:
+        """Objects of a stream whose prompt is being computed (`return_progress`), for so many seconds already."""
 
     def final(self, answer: Answer, receipt: WithReceipt) -> Sequence[Json]:
         """The objects that end a stream."""
@@ -168,7 +172,8 @@ class BufferedResponse:
             return value | {RECEIPT_KEY: receipt(messages)}
 
         value = self._format.buffered(answer, with_receipt) | _dropped_keywords(dropped)
-        self._reply.whole(200, json_bytes(value), headers=_warning(dropped))
+        headers = _warnings(dropped, self._context.request.response.left_out)
+        self._reply.whole(200, json_bytes(value), headers=headers)
 
 
 class StreamedResponse:
@@ -188,12 +193,13 @@ class StreamedResponse:
         self._unsent: list[int] = []
 
     def accept(self) -> None:
-        self._reply.start(200, self._format.content_type, self._options.ping_interval, _warning(self._dropped))
+        headers = _warnings(self._dropped, self._options.left_out)
+        self._reply.start(200, self._format.content_type, self._options.ping_interval, headers)
 
     def progress(self, progress: PromptProgress) -> None:
         if self._options.return_progress:
             self._began = self._began or time.monotonic()
-            self._send(self._format.progress(progress, time.monotonic() - self._began))
+            self._send(*self._format.progress(progress, time.monotonic() - self._began))
 
     def step(self, step: Step, deltas: Sequence[Delta]) -> bool:
         self._message.add(deltas)
@@ -206,7 +212,7 @@ class StreamedResponse:
         for i, delta in enumerate(chunks):
             has_entry = entry is not None and i == len(chunks) - 1
             logprobs = self._logprobs.array([entry]) if has_entry and entry is not None else []
-            self._send(self._format.chunk(Chunk(delta, logprobs, self._unsent, step.progress)))
+            self._send(*self._format.chunk(Chunk(delta, logprobs, self._unsent, step.progress)))
             self._unsent = []
         return True
 
@@ -236,12 +242,14 @@ class StreamedResponse:
             raise Cancelled
         self._reply.finish()
 
-    def _send(self, value: Json) -> None:
-        self._messages.add(value)
-        self._write(value)
+    def _send(self, *values: Json) -> None:
+        for value in values:
+            self._messages.add(value)
+            self._write(value)
 
     def _write(self, value: Json) -> None:
-        data = ndjson_line(value) if self._format.content_type == NDJSON else sse_event(value)
+        name = str(value["type"]) if self._format.rules.named_events else ""
+        data = ndjson_line(value) if self._format.content_type == NDJSON else sse_event(value, name)
         if not self._reply.write(data):
             raise Cancelled
 
@@ -251,8 +259,11 @@ def _dropped_keywords(paths: Sequence[str]) -> Json:
     return {"bankml_not_enforced": list(paths)} if paths else {}
 
 
-def _warning(paths: Sequence[str]) -> Headers:
-    return (("Warning", f'299 bankml "{len(paths)} keywords of the JSON schema are not enforced"'),) if paths else ()
+def _warnings(dropped: Sequence[str], left_out: Sequence[str]) -> Headers:
+    """What the answer does not follow: keywords of the schema, fields of the request."""
+    texts = [f"{len(dropped)} keywords of the JSON schema are not enforced"] if dropped else []
+    texts += [f"not supported and left out: {', '.join(left_out)}"] if left_out else []
+    return [("Warning", f'299 bankml "{text}"') for text in texts]
 
 
 def _answer(message: MessageText, tokens: list[int], logprobs: list[Json], last: Step) -> Answer:

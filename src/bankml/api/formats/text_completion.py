@@ -25,15 +25,15 @@ class TextCompletionFormat:
         self._timings = context.request.response.timings_per_token
         self._sent = 0  # characters
 
-    def chunk(self, chunk: Chunk) -> Json:
+    def chunk(self, chunk: Chunk) -> Sequence[Json]:
         text = text_of(chunk.delta)
         at, self._sent = self._sent, self._sent + len(text)
         value = self._object.with_choices([_choice(text, chunk.logprobs, None, at)], KIND)
-        return value | {"timings": timings(chunk.stats)} if self._timings else value
+        return (value | {"timings": timings(chunk.stats)} if self._timings else value,)
 
-    def progress(self, progress: PromptProgress, seconds: float) -> Json:
+    def progress(self, progress: PromptProgress, seconds: float) -> Sequence[Json]:
         value = self._object.with_choices([_choice("", [], None, self._sent)], KIND)
-        return value | {"prompt_progress": prompt_progress(progress, seconds)}
+        return (value | {"prompt_progress": prompt_progress(progress, seconds)},)
 
     def final(self, answer: Answer, receipt: WithReceipt) -> Sequence[Json]:
         return (self._with_counts(_choice("", [], answer.finish), answer, receipt),)
