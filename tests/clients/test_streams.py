@@ -40,13 +40,17 @@ def port(tmp_path_factory):
 @pytest.fixture(scope="module")
 def wanted(port):
     """What the server answers in one piece: each client's report is made of these."""
-    chat = json.loads(ask(port, "/v1/chat/completions", {**QUESTION, "messages": [{"role": "user", "content": PROMPT}]})[1])
+    chat = json.loads(
+        ask(port, "/v1/chat/completions", {**QUESTION, "messages": [{"role": "user", "content": PROMPT}]})[1]
+    )
     text = chat["choices"][0]["message"]["content"]
     completion = json.loads(ask(port, "/v1/completions", {**QUESTION, "prompt": PROMPT})[1])["choices"][0]["text"]
+    stopped = {"stopped": text.partition(".")[0], "stopped_too": text.partition(".")[0]}
     roles = {"role": "assistant", "next_role": "assistant"}
     texts = dict.fromkeys(("text", "joined", "asked", "ollama"), text)
     ends = {"finish": "length", "counted": 12, "receipt": hashlib.sha256(text.encode()).hexdigest()}
-    return {**texts, **roles, **ends, "completion": completion}
+    assert "." in text
+    return {**texts, **stopped, **roles, **ends, "completion": completion}
 
 
 @pytest.mark.parametrize("program", CLIENTS)

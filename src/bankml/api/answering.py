@@ -1,9 +1,10 @@
 """The life of one response, whichever API it is for: queue, load the model, generate, write, receipt."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from bankml.api.echo import echo_of
 from bankml.api.formats.logprobs import Json, Logprobs
 from bankml.api.formats.response import (
     BufferedResponse,
@@ -13,21 +14,24 @@ from bankml.api.formats.response import (
     Writer,
 )
 from bankml.api.generation import ContextRule, bind
-from bankml.engine.completion import Step, complete
+from bankml.engine.completion import NO_TOKEN, GenerationStats, Step, complete
+from bankml.engine.prompt_scores import score_prompt
 from bankml.errors import Cancelled
 from bankml.grammar.sampler import GrammarSampler
 from bankml.http.exchange import Reply, Request, RequestOutcome
 from bankml.http.tracked_reply import CANCELLED, CLIENT_LEFT, RequestCancelled
 from bankml.library.layer import context_of, with_layer
 from bankml.library.reference import Reference
-from bankml.library.request import GenerationRequest, RawPrompt
+from bankml.library.request import GenerationRequest
 from bankml.library.residency import FOR_GOOD, Library
 from bankml.library.resident import Resident
 from bankml.measure.energy import Counters, joules, read_counters
 from bankml.measure.timing import Timing
 from bankml.receipt.messages import ChatMessages
 from bankml.receipt.receipt import LayerIdentity, Provenance, Tally
+from bankml.sampling.logprobs import TokenProbs
 from bankml.text.answer import content_of
+from bankml.text.messages import Conversation
 
 FormatOf = Callable[[ResponseContext], ResponseFormat]
 
@@ -63,7 +67,7 @@ def call_of(library: Library, request: GenerationRequest, http: Request, format_
     layer = reference.layer
     n_ctx = context_of(reference.name, layer, library.n_ctx)
     layered = layer is not None and layer.num_ctx is not None
-    raw = isinstance(request.prompt, RawPrompt)
+    raw = not isinstance(request.prompt, Conversation)
     context = ContextRule(n_ctx, truncate=not raw) if raw or layered else ContextRule()
     return Call(http.body, http.arrived, with_layer(layer, request), reference, context, format_of)
 
@@ -142,16 +146,12 @@ def _generate(prepared: PreparedGeneration, reply: Reply) -> RequestOutcome:
     energy = read_counters()
     try:
         resident.check_unchanged()
-        steps = complete(
-            generation.job,
-            resident.engine,
-            generation.sampler,
-            generation.pieces,
-            cancelled=reply.cancelled,
-            progress=writer.progress,
-        )
-        for step in steps:
+        if context.request.response.echo:
+            _echo(prepared, reply)
+        for step in _steps(prepared, reply):
             last = step
+            if step.token == NO_TOKEN:
+                break
             deltas = generation.parser.push(step.text, step.finish is not None)
             tally.token()
             tally.text(content_of(deltas))
@@ -178,6 +178,30 @@ def _generate(prepared: PreparedGeneration, reply: Reply) -> RequestOutcome:
     timing = _timing(prepared, last, finish, energy)
     timing = replace(timing, request_sha256=tally.request_sha256, response_sha256=tally.response_sha256)
     return _outcome(200, last, finish, timing)
+
+
+def _echo(prepared: PreparedGeneration, reply: Reply) -> None:
+    """Writes the prompt, with its tokens' probabilities where those of tokens are asked for."""
+    context, generation = prepared.context, prepared.context.generation
+    prompt, resident = generation.job.prompt, context.resident
+    scores: Sequence[TokenProbs] = ()
+    if context.request.sampling.n_probs:
+        scores = score_prompt(prompt, resident.engine, generation.sampler, cancelled=reply.cancelled)
+    echo = echo_of(prompt, resident.tokens, scores)
+    prepared.tally.text(echo.text)
+    prepared.writer.echo(echo)
+
+
+def _steps(prepared: PreparedGeneration, reply: Reply) -> Iterator[Step]:
+    """The answer token by token; of a prompt that is only to be echoed one Step without a token."""
+    context, generation = prepared.context, prepared.context.generation
+    job = generation.job
+    if context.request.response.echo and job.max_tokens == 0:
+        now = time.monotonic()
+        return iter([Step(NO_TOKEN, "", "length", GenerationStats(len(job.prompt), 0, 0, now, now, now))])
+    engine, pieces = context.resident.engine, generation.pieces
+    progress = prepared.writer.progress
+    return complete(job, engine, generation.sampler, pieces, cancelled=reply.cancelled, progress=progress)
 
 
 def _timing(prepared: PreparedGeneration, last: Step, finish: str, energy: Counters | None) -> Timing:

@@ -11,7 +11,6 @@ KNOWN = {
     "/rerank": "reranking",
     "/reranking": "reranking",
     "/v1/reranking": "reranking",
-    "/infill": "infill",
     "/v1/moderations": "moderation",
     "/v1/files": "the Files API",
     "/v1/batches": "the Batch API",

@@ -8,6 +8,7 @@ from bankml.api.formats.responses import ResponsesFormat
 from bankml.api.formats.text_completion import TextCompletionFormat
 from bankml.api.reading.anthropic import read_messages_request
 from bankml.api.reading.generation import read_chat, read_completion, read_text_completion
+from bankml.api.reading.infill import read_infill
 from bankml.api.reading.responses import read_responses
 from bankml.http.exchange import Reply, Request, RequestOutcome
 from bankml.library.residency import Library
@@ -37,3 +38,8 @@ def responses(library: Library, request: Request, reply: Reply) -> RequestOutcom
 def anthropic_messages(library: Library, request: Request, reply: Reply) -> RequestOutcome:
     """`POST /v1/messages`."""
     return answer(library, call_of(library, read_messages_request(request.body), request, MessagesFormat), reply)
+
+
+def infill(library: Library, request: Request, reply: Reply) -> RequestOutcome:
+    """`POST /infill`, llama-server's own."""
+    return answer(library, call_of(library, read_infill(request.body), request, CompletionFormat), reply)

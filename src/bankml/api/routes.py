@@ -9,7 +9,14 @@ from bankml.api import descriptions, status, text_endpoints
 from bankml.api.known_paths import unknown_path
 from bankml.api.ollama.durations import FOREVER, KEEP_ALIVE
 from bankml.api.ollama.routes import Ollama
-from bankml.api.openai_routes import anthropic_messages, chat_completions, completion, responses, text_completions
+from bankml.api.openai_routes import (
+    anthropic_messages,
+    chat_completions,
+    completion,
+    infill,
+    responses,
+    text_completions,
+)
 from bankml.api.reading import fields
 from bankml.api.reading.json_body import read_object
 from bankml.api.slots import PREFIX, slot_action, slots
@@ -105,6 +112,7 @@ BOTH: Mapping[str, Methods] = {
     "/v1/completions": {"POST": text_completions},
     "/chat/completions": {"POST": chat_completions},
     "/v1/chat/completions": {"POST": chat_completions},
+    "/infill": {"POST": infill},
     "/responses": {"POST": responses},
     "/v1/responses": {"POST": responses},
     "/v1/messages": {"POST": anthropic_messages},

@@ -20,6 +20,9 @@ MICRO_BATCH = 512
 
 UNLIMITED = -1
 
+NO_TOKEN = -1
+"""The token of the one Step of an answer for which none is drawn."""
+
 Finish = Literal["stop", "length"]
 
 

@@ -55,6 +55,16 @@ class ForwardPass(Cells, Protocol):
         """Computes 1 to 512 tokens into the cache's cells from `position` on. `checkpoint` is called between layers and
         may raise: those cells are undefined then."""
 
+    def score(
+        self,
+        tokens: Sequence[int],
+        position: int,
+        rows: Callable[[int, NDArray[np.float32]], None],
+        checkpoint: Callable[[], None] = lambda: None,
+    ) -> None:
+        """The same, and gives `rows` the logits of every token: float32 `[some, n_vocab]`, of the tokens from the
+        position on that is given with them."""
+
     def close(self) -> None:
         """Frees the weights and the cache; afterwards only `n_ctx` may be read."""
 

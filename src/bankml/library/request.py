@@ -7,7 +7,15 @@ from bankml.grammar.constraint import ConstraintSpec
 from bankml.sampling.overrides import SamplingOverrides
 from bankml.text.messages import Conversation
 
-__all__ = ["UNLIMITED", "GenerationRequest", "RawPrompt", "ResponseOptions", "ThoughtBudget"]
+__all__ = [
+    "UNLIMITED",
+    "GenerationRequest",
+    "InfillFile",
+    "InfillPrompt",
+    "RawPrompt",
+    "ResponseOptions",
+    "ThoughtBudget",
+]
 
 
 @dataclass(frozen=True)
@@ -18,6 +26,25 @@ class RawPrompt:
 
 
 @dataclass(frozen=True)
+class InfillFile:
+    """Another file, which the model sees before the one that has the gap."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True)
+class InfillPrompt:
+    """A gap to fill: what is before and after it, texts and token ids in order, and the text that its filling begins
+    with."""
+
+    prefix: tuple[str | int, ...]
+    suffix: tuple[str | int, ...]
+    begun: str = ""
+    files: tuple[InfillFile, ...] = ()
+
+
+@dataclass(frozen=True)
 class ResponseOptions:
     """How the response is written. `include_usage`: a stream's token counts come in a chunk of their own;
     `return_tokens`: a buffered `/completion` lists its token ids; `timings_per_token`: each chunk of a stream has the
@@ -25,7 +52,7 @@ class ResponseOptions:
     that are wanted, () for all; `alternatives`: how many alternatives a logprobs entry lists, None for all there are;
     `ping_interval`: seconds of silence after which a stream of server-sent events gets a comment, None for never;
     `return_progress`: a stream reports how much of the prompt is computed; `whole_calls`: a tool call is one delta;
-    `left_out`: paths of fields that are not used, which a Warning header lists.
+    `echo`: the text begins with the prompt; `left_out`: paths of fields that are not used, listed in a Warning header.
     """
 
     stream: bool = False
@@ -38,6 +65,7 @@ class ResponseOptions:
     ping_interval: float | None = 30.0
     return_progress: bool = False
     whole_calls: bool = False
+    echo: bool = False
     left_out: tuple[str, ...] = ()
 
 
@@ -58,7 +86,7 @@ class GenerationRequest:
     """
 
     model: str | None
-    prompt: Conversation | RawPrompt
+    prompt: Conversation | RawPrompt | InfillPrompt
     max_tokens: int | None = None
     stop: tuple[str, ...] | None = None
     sampling: SamplingOverrides = field(default_factory=SamplingOverrides)

@@ -16,6 +16,10 @@ from bankml.model.weights import Weights
 
 MICRO_BATCH = 512  # tokens, llama-server's default --ubatch-size
 
+SCORED_ROWS = 32
+"""Rows whose logits are in memory at once; those of a micro-batch and a large vocabulary would take 300 MB. The last
+part takes what would be less than half of one, so that it is a product of many rows too."""
+
 
 class Decoder:
     """Weights, layers and buffers of one model: tokens in, the residual stream and logits out."""
@@ -34,6 +38,7 @@ class Decoder:
         self._output = ops.linear("token_embd" if config.tied else "output")
         self._buffers = Buffers.of(config, MICRO_BATCH)
         self._one = self._buffers.first(1)
+        self._n_vocab = config.n_vocab
 
     def forward(
         self,
@@ -49,17 +54,46 @@ class Decoder:
         MICRO_BATCH tokens; the last layer continues with the last row alone, as llama.cpp's inp_out_ids do.
         """
         n = len(tokens)
+        b = self._body(tokens, position, cache, checkpoint)
+        self._last_layer(self._layers[-1], cache.layers[-1], b, n, position, logits)
+
+    def score(
+        self,
+        tokens: Sequence[int],
+        position: int,
+        cache: KVCache,
+        rows: Callable[[int, Rows], None],
+        checkpoint: Callable[[], None] = lambda: None,
+    ) -> None:
+        """The same, with every token's logits: `rows` gets them in parts [some, n_vocab], with the position of the
+        first. All rows go through the last layer together, as in llama.cpp where every token's logits are wanted."""
+        n = len(tokens)
+        b = self._body(tokens, position, cache, checkpoint)
+        layer, (k, v) = self._layers[-1], cache.layers[-1]
+        layer.attend(b, position, k, v)
+        layer.feed_forward(b)
+        self._output_norm(b.x, b.normed)
+        start = 0
+        while start < n:
+            end = n if n - start < SCORED_ROWS * 3 // 2 else start + SCORED_ROWS
+            logits = np.empty((end - start, self._n_vocab), np.float32)
+            self._output(b.normed[start:end], logits)
+            rows(position + start, logits)
+            start = end
+
+    def _body(self, tokens: Sequence[int], position: int, cache: KVCache, checkpoint: Callable[[], None]) -> Buffers:
+        """The embedding and every layer but the last."""
+        n = len(tokens)
         b = self._one if n == 1 else self._buffers.first(n)
         self._embedding.look_up(np.asarray(tokens, np.int32), b.x)
         self._rope.table(position, b.rope)
-        *body, last = zip(self._layers, cache.layers, strict=True)
-        for layer, (k, v) in body:
+        for layer, (k, v) in zip(self._layers[:-1], cache.layers[:-1], strict=True):
             checkpoint()
             layer.attend(b, position, k, v)
             checkpoint()
             layer.feed_forward(b)
         checkpoint()
-        self._last_layer(*last, b, n, position, logits)
+        return b
 
     def _last_layer(
         self,

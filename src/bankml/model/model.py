@@ -76,6 +76,19 @@ class Model:
             raise ValueError(f"a micro-batch has 1 to {MICRO_BATCH} tokens, not {len(tokens)}")
         self._decoder.forward(tokens, position, self.cache, self._logits if logits else None, checkpoint)
 
+    def score(
+        self,
+        tokens: Sequence[int],
+        position: int,
+        rows: Callable[[int, npt.NDArray[np.float32]], None],
+        checkpoint: Callable[[], None] = lambda: None,
+    ) -> None:
+        """The same, with the logits of every token: `rows` gets them in parts, float32 [some, n_vocab], with the
+        position of the first."""
+        if not 1 <= len(tokens) <= MICRO_BATCH:
+            raise ValueError(f"a micro-batch has 1 to {MICRO_BATCH} tokens, not {len(tokens)}")
+        self._decoder.score(tokens, position, self.cache, rows, checkpoint)
+
     @property
     def cache_type(self) -> str:
         return self.cache.kind.name

@@ -7,7 +7,7 @@ raised.
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from bankml.receipt.messages import ChatMessages
 from bankml.receipt.raw import raw_value
@@ -82,6 +82,7 @@ def check(request_body: bytes, answer: bytes) -> Checked:
             _differs("request_sha256", receipt, "the request's body", request_body),
             *_messages_differ(receipt, objects),
             _logprobs_differ(receipt, sources),
+            *_arrays_differ(objects),
             *_counts_differ(receipt, objects),
             _mixed(objects),
         )
@@ -114,6 +115,41 @@ def _logprobs_differ(receipt: Mapping[str, object], sources: Iterable[str]) -> s
     if is_really is None:
         return f"logprobs_sha256 is {said}, but the answer has no probabilities"
     return f"logprobs_sha256 is {said}, but the sha256 of the answer's probabilities is {is_really}"
+
+
+def _arrays_differ(objects: Iterable[Mapping[str, object]]) -> Iterable[str]:
+    """Problems with OpenAI's arrays of probabilities, which repeat the entries that the receipt covers."""
+    texts = 0
+    for found in objects:
+        choices = found.get("choices")
+        choice = choices[0] if isinstance(choices, list) and choices else None
+        logprobs = choice.get("logprobs") if isinstance(choice, dict) else None
+        if isinstance(logprobs, dict) and "tokens" in logprobs:
+            entries = logprobs.get("content")
+            same = isinstance(entries, list) and all(isinstance(one, dict) for one in entries)
+            wanted = classic_arrays(entries, texts) if same and entries else {}
+            for name, values in wanted.items():
+                if logprobs.get(name) != values:
+                    yield f"logprobs.{name} is not that of logprobs.content"
+            if not wanted:
+                yield "logprobs.content is not an array of entries"
+        text = choice.get("text") if isinstance(choice, dict) else None
+        texts += len(text) if isinstance(text, str) else 0
+
+
+def classic_arrays(entries: Sequence[Mapping[str, Any]], at: int) -> dict[str, list[Any]]:
+    """OpenAI's arrays, one element a token, of llama-server's entries. `at` is the offset of the first token in the
+    text, in characters."""
+    value, tops = ("logprob", "top_logprobs") if "logprob" in entries[0] else ("prob", "top_probs")
+    offsets = [at]
+    for entry in entries[:-1]:
+        offsets.append(offsets[-1] + len(str(entry.get("token"))))
+    return {
+        "tokens": [entry.get("token") for entry in entries],
+        "token_logprobs": [entry.get(value) for entry in entries],
+        "top_logprobs": [{one["token"]: one[value] for one in entry.get(tops, ())} or None for entry in entries],
+        "text_offset": offsets,
+    }
 
 
 def _messages_differ(receipt: Mapping[str, object], objects: Sequence[Mapping[str, object]]) -> Iterable[str]:

@@ -94,7 +94,7 @@ class Translation:
             self._prompt = _count(usage, "input_tokens") + _count(usage, "cache_read_input_tokens")
             return {}
         if kind == "message_delta":
-            choice = {"index": 0, "delta": {}, "finish_reason": _mapping(found, "delta").get("stop_reason")}
+            choice: Json = {"index": 0, "delta": {}, "finish_reason": _mapping(found, "delta").get("stop_reason")}
             counts = _usage(self._prompt, _count(_mapping(found, "usage"), "output_tokens"))
             return {"choices": [choice], "usage": counts}
         if kind in _BLOCK_EVENTS:
@@ -156,7 +156,9 @@ class _Said:
             {**self._texts, "tool_calls": calls},
             _message_of(self._complete) if self._complete else message,
         ):
-            if any((read.get(name) or None) != (message.get(name) or None) for name in (*_DELTAS.values(), "tool_calls")):
+            if any(
+                (read.get(name) or None) != (message.get(name) or None) for name in (*_DELTAS.values(), "tool_calls")
+            ):
                 raise ValueError("the deltas of the stream are not the complete response")
 
 

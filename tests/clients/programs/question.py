@@ -10,6 +10,8 @@ PROMPT = "where is the rain?"
 MESSAGES = [{"role": "user", "content": PROMPT}]
 MOST = 12
 """Tokens."""
+STOP = ["."]
+"""What the tiny model says within them."""
 
 
 def report(**read: object) -> None:

@@ -22,7 +22,7 @@ class MessagesFormat:
 
     def __init__(self, context: ResponseContext) -> None:
         self._model = context.model
-        self._stop_word = lambda: context.generation.pieces.stop_word
+        self._pieces = context.generation.pieces
         self._id = f"msg_{random_id()}"
         self._blocks: list[str] = []  # the kind of each block that has begun
 
@@ -87,7 +87,7 @@ class MessagesFormat:
 
     def _ended(self, answer: Answer) -> Json:
         """A stop string ends a message with `stop_sequence`, as in Anthropic's API."""
-        word = self._stop_word()
+        word = self._pieces.stop_word
         if answer.finish != "stop":
             reason = "max_tokens"
         elif answer.calls:

@@ -44,8 +44,8 @@ class ChatFormat:
     """`/v1/chat/completions`.
 
     A stream's first chunk has the role. Its last chunk with a choice has the finish reason and the receipt, since
-    clients expect every chunk to have a choice. Usage and timings are in that chunk, or with
-    `stream_options.include_usage` in a chunk without choices after it, as in OpenAI's API.
+    clients expect every chunk to have a choice. Timings are in that chunk, or with `stream_options.include_usage`
+    beside the usage in a chunk without choices after it, as in llama-server.
     """
 
     content_type = EVENT_STREAM
@@ -70,10 +70,9 @@ class ChatFormat:
 
     def final(self, answer: Answer, receipt: WithReceipt) -> Sequence[Json]:
         last = self._chunk([_choice({}, finish_reason(answer))])
-        counts = {"usage": usage(answer.stats), "timings": timings(answer.stats)}
-        counts |= self._verbose(answer)
+        counts = {"timings": timings(answer.stats)} | self._verbose(answer)
         if self._options.include_usage:
-            return receipt(last), self._chunk([]) | counts
+            return receipt(last), self._chunk([]) | {"usage": usage(answer.stats)} | counts
         return (receipt(last | counts),)
 
     def buffered(self, answer: Answer, receipt: WithReceipt) -> Json:

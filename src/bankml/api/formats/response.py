@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from bankml.api.echo import Echo
 from bankml.api.formats.ending import stop_word_tokens
 from bankml.api.formats.logprobs import Logprobs, without_stop_word
 from bankml.api.generation import Generation
@@ -128,6 +129,9 @@ class Writer(Protocol):
     def progress(self, progress: PromptProgress) -> None:
         """A part of the prompt has been computed."""
 
+    def echo(self, echo: Echo) -> None:
+        """The prompt, which the text begins with."""
+
     def step(self, step: Step, deltas: Sequence[Delta]) -> bool:
         """Takes one step and the deltas that it completed. False: no further step is wanted."""
 
@@ -146,12 +150,17 @@ class BufferedResponse:
         self._message = MessageText()
         self._tokens: list[int] = []
         self._entries: list[TokenReport] = []
+        self._echoed: Sequence[TokenReport] = ()
 
     def accept(self) -> None:
         """Nothing is sent before the end."""
 
     def progress(self, progress: PromptProgress) -> None:
         """A buffered response has none."""
+
+    def echo(self, echo: Echo) -> None:
+        self._message.add((Content(echo.text),))
+        self._echoed = echo.reports
 
     def step(self, step: Step, deltas: Sequence[Delta]) -> bool:
         self._message.add(deltas)
@@ -163,7 +172,7 @@ class BufferedResponse:
     def end(self, last: Step, receipt: Receipt) -> None:
         generation, tokens = self._context.generation, self._context.resident.tokens
         entries = without_stop_word(self._entries, stop_word_tokens(last, generation.pieces, tokens))
-        logprobs = self._logprobs.array(entries)
+        logprobs = self._logprobs.array([*self._echoed, *entries])
         answer = _answer(self._message, self._tokens, logprobs, last)
         dropped, messages = generation.not_enforced, ChatMessages()
 
@@ -200,6 +209,12 @@ class StreamedResponse:
         if self._options.return_progress:
             self._began = self._began or time.monotonic()
             self._send(*self._format.progress(progress, time.monotonic() - self._began))
+
+    def echo(self, echo: Echo) -> None:
+        delta = Content(echo.text)
+        self._message.add((delta,))
+        none_yet = GenerationStats(0, 0, 0, 0.0, 0.0, 0.0)
+        self._send(*self._format.chunk(Chunk(delta, self._logprobs.array(echo.reports), [], none_yet)))
 
     def step(self, step: Step, deltas: Sequence[Delta]) -> bool:
         self._message.add(deltas)

@@ -8,6 +8,7 @@ from bankml.api.formats.response import Answer, Chunk, Json, ResponseContext, St
 from bankml.engine.completion import PromptProgress
 from bankml.http.exchange import EVENT_STREAM
 from bankml.http.json_out import DONE
+from bankml.receipt.check import classic_arrays
 from bankml.text.answer import text_of
 
 KIND = "text_completion"
@@ -55,14 +56,4 @@ def _logprobs(entries: list[Json], at: int) -> Json | None:
     text, in characters."""
     if not entries:
         return None
-    value, tops = ("logprob", "top_logprobs") if "logprob" in entries[0] else ("prob", "top_probs")
-    offsets = [at]
-    for entry in entries[:-1]:
-        offsets.append(offsets[-1] + len(entry["token"]))
-    return {
-        "tokens": [entry["token"] for entry in entries],
-        "token_logprobs": [entry[value] for entry in entries],
-        "top_logprobs": [{one["token"]: one[value] for one in entry[tops]} or None for entry in entries],
-        "text_offset": offsets,
-        "content": entries,
-    }
+    return classic_arrays(entries, at) | {"content": entries}

@@ -58,7 +58,6 @@ COMPLETION_UNSUPPORTED: Unsupported = {
 }
 
 TEXT_COMPLETION_UNSUPPORTED: Unsupported = {
-    "echo": ((False,), "Only no echo is supported"),
     "best_of": ((1,), "one answer is computed"),
     "suffix": (("",), "text is continued at its end only"),
 }
@@ -136,6 +135,10 @@ def read_text_completion(data: bytes) -> GenerationRequest:
     body = read_object(data)
     request = completion_request(body)
     refuse_unsupported(body, TEXT_COMPLETION_UNSUPPORTED)
+    if fields.boolean(body, "echo", False):
+        if request.sampling.n_probs and request.sampling.post_sampling_probs:
+            raise fields.refuse("post_sampling_probs", "no sampler runs on a prompt: leave it out with 'echo'")
+        request = replace(request, response=replace(request.response, echo=True))
     if body.get("n_probs") is None and body.get("logprobs") == 0 and body.get("logprobs") is not False:
         # OpenAI's: each token's own probability, and no alternative
         one = replace(request.sampling, n_probs=1)
