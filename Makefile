@@ -9,12 +9,23 @@ WERROR := -C cmake.define.BANKML_WERROR=ON
 CPP := $(shell find native -name '*.cpp' -o -name '*.h' -o -name '*.inc' | grep -v -e native/capi/ -e unicode_tables -e iq/codes.h)
 SOURCES := $(shell find src native include -type f -not -name '*.pyc') CMakeLists.txt pyproject.toml
 
-.PHONY: demo test capi develop lint docs sanitize tsan oracle test-oracle clean
+.PHONY: demo test test-clients capi develop lint docs sanitize tsan oracle test-oracle clean
 demo: $(VENV)/installed
 	$(BIN)/bankml demo
 
 test: develop
 	$(BIN)/pytest -q
+
+# The field's own clients read a running server's answers. They are installed beside the project, and `make test` leaves
+# these tests out.
+CLIENTS := build/clients
+test-clients: develop
+	$(PYTHON) -m venv $(CLIENTS)/venv
+	$(CLIENTS)/venv/bin/pip install -q -r tests/clients/requirements.txt
+	mkdir -p $(CLIENTS)/node
+	cp tests/clients/package.json $(CLIENTS)/node
+	npm install --prefix $(CLIENTS)/node --no-audit --no-fund --loglevel=error
+	$(BIN)/pytest -q -m clients
 
 # libbankml.so, libbankml.a, bankml.h and bankml.pc, in the environment's own bankml package.
 capi: $(VENV)/installed

@@ -47,9 +47,11 @@ def test_no_other_answer_gives_a_path():
             if path == "/bankml":
                 continue
             for method in methods:
-                body = None if method == "GET" else {"content": "x", "tokens": [65], "prompt": "A:", **user("Hi")}
+                asked = {"content": "x", "tokens": [65], "input": "Hi", **user("Hi")}
+                asked |= {} if "responses" in path else {"prompt": "A:"}
+                body = None if method == "GET" else asked
                 reply = ask(toy_application(), path, body, method=method, address=address)
-                assert reply.status == 200, path
+                assert reply.status == (400 if path == "/infill" else 200), path
                 assert b"/models/" not in reply.body
 
 
@@ -131,7 +133,7 @@ def test_apply_template_is_the_prompt_that_is_completed(get):
 
 
 def test_a_missing_feature_is_named(get):
-    for path, feature in (("/infill", "infill"), ("/v1/embeddings", "embeddings"), ("/v1/audio/speech", "audio")):
+    for path, feature in (("/rerank", "reranking"), ("/v1/embeddings", "embeddings"), ("/v1/audio/speech", "audio")):
         reply = get(path)
         assert (reply.status, reply.error["type"]) == (501, "not_supported_error")
         assert reply.error["message"].startswith(f"{path}: {feature} is not supported; this server answers ")

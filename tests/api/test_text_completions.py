@@ -42,7 +42,7 @@ def test_the_text_of_a_completion_with_its_receipt(stream, more, text, finish):
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ({"echo": True}, "Field 'echo': Only no echo is supported (got true)"),
+        ({"echo": 1}, "Field 'echo': expected true or false, but got 1"),
         ({"best_of": 2}, "Field 'best_of': one answer is computed (got 2)"),
         ({"suffix": "x"}, "Field 'suffix': text is continued at its end only (got \"x\")"),
         ({"n": 2}, "Field 'n': Value must be between 1 <= value <= 1, but got 2"),

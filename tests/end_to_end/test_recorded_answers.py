@@ -33,7 +33,7 @@ def served(request, tmp_path_factory):
     gate, engine = free_port(), free_port()
     where = ["--listen", f"127.0.0.1:{gate}", "--upstream", f"127.0.0.1:{engine}", "--ctx", "2048"]
     with open(folder / "log", "wb") as log:
-        command = [*bankml, "serve", str(path), *fork, "--native", *where]
+        command = [*bankml, "serve", str(path), *fork, "--native", "--parallel", "1", *where]
         process = subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, **ENVIRONMENT})
     try:
         waiting(gate, process)

@@ -10,7 +10,8 @@ from dataclasses import replace
 
 import pytest
 
-from bankml.api.answering import Call, answer
+from bankml.api.answering import answer
+from bankml.api.call import Call
 from bankml.api.formats.chat import ChatFormat
 from bankml.api.generation import ContextRule
 from bankml.api.reading.generation import chat_request

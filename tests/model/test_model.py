@@ -182,3 +182,25 @@ def test_environment_that_makes_no_sense(verified, monkeypatch, name, value):
 def test_a_context_of_no_tokens(verified):
     with pytest.raises(UsageError, match="must be 1 to 16777216 tokens"):
         LoneSequence.open(verified, 0)
+
+
+def test_every_rows_logits_are_those_of_the_tokens_one_by_one(tmp_path, monkeypatch):
+    """Close to them: a batch's products round otherwise. The parts in which rows are given change no bit."""
+    alone = LoneSequence.open(tiny_model(tmp_path), 256, 1)
+    model, cells = alone.model, alone.model.new_cells()
+    tokens = [int(token) for token in np.random.default_rng(3).integers(0, 256, 150)]
+
+    def scored(rows):
+        monkeypatch.setattr("bankml.model.decoder.SCORED_ROWS", rows)
+        parts = []
+        for at in (0, 100):
+            span = Span(tokens[at : at + 100], at, cells)
+            model.score(span, lambda position, logits: parts.append((position, logits)))
+        assert [at for at, _ in parts] == list(np.cumsum([0] + [len(part) for _, part in parts])[:-1])
+        return np.concatenate([part for _, part in parts])
+
+    whole, parts = scored(512), scored(32)
+    assert whole.shape == (150, model.n_vocab) and np.array_equal(whole, parts)
+    for position, token in enumerate(tokens):
+        alone.forward([token], position, logits=True)
+        assert np.allclose(alone.logits, whole[position], atol=0.05 * np.abs(alone.logits).max())

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field, replace
 
 from bankml.answers.parser import FormattedAnswer
 from bankml.api.fitting import truncated
+from bankml.api.infill import infill_tokens
 from bankml.engine.completion import UNLIMITED, Job, fits
 from bankml.engine.parts import TextPieces, TokenSampler
 from bankml.errors import RequestError
 from bankml.grammar.constraint import Constraint, completion_constraint
 from bankml.grammar.json_schema.not_enforced import not_enforced
-from bankml.library.request import GenerationRequest, RawPrompt
+from bankml.library.request import GenerationRequest, InfillPrompt, RawPrompt
 from bankml.library.resident import Resident, Tokens
 from bankml.text.answer import AnswerParser, PlainAnswer, WholeCalls
 from bankml.text.messages import Conversation
@@ -47,10 +48,10 @@ class ContextRule:
 def bind(request: GenerationRequest, resident: Resident, context: ContextRule) -> Generation:
     """What `request` asks the loaded model for. Raises RequestError for messages, samplers, tokens, schemas and
     grammars that cannot be used, ContextExceeded for a prompt that does not fit."""
-    if isinstance(request.prompt, RawPrompt):
-        bound = _completion(request, request.prompt, resident)
-    else:
+    if isinstance(request.prompt, Conversation):
         bound = _chat(request, request.prompt, resident, context)
+    else:
+        bound = _completion(request, request.prompt, resident)
     _check_slot(request.slot, len(resident.engine.slots))
     n_ctx = resident.n_ctx if context.n_ctx is None else min(context.n_ctx, resident.n_ctx)
     fits(len(bound.job.prompt), n_ctx)
@@ -87,9 +88,13 @@ def random_id() -> str:
     return "".join(secrets.choice(ID_LETTERS) for _ in range(32))
 
 
-def _completion(request: GenerationRequest, prompt: RawPrompt, resident: Resident) -> Generation:
+def _completion(request: GenerationRequest, prompt: RawPrompt | InfillPrompt, resident: Resident) -> Generation:
     constraint = completion_constraint(request.constraint) if request.constraint else None
-    job = _job(request, prompt_tokens(prompt.parts, resident.tokens))
+    if isinstance(prompt, InfillPrompt):
+        tokens = infill_tokens(prompt, resident.tokens, resident.fill_in, resident.n_ctx)
+    else:
+        tokens = prompt_tokens(prompt.parts, resident.tokens)
+    job = _job(request, tokens)
     sampler = resident.sampler(request.sampling)
     if constraint is not None:
         sampler = resident.with_grammar(sampler, constraint)

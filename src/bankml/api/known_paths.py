@@ -7,15 +7,10 @@ KNOWN = {
     "/v1/embeddings": EMBEDDINGS,
     "/embeddings": EMBEDDINGS,
     "/embedding": EMBEDDINGS,
-    "/v1/responses": "the Responses API",
-    "/responses": "the Responses API",
-    "/v1/messages": "Anthropic's Messages API",
-    "/v1/messages/count_tokens": "Anthropic's Messages API",
     "/v1/rerank": "reranking",
     "/rerank": "reranking",
     "/reranking": "reranking",
     "/v1/reranking": "reranking",
-    "/infill": "infill",
     "/v1/moderations": "moderation",
     "/v1/files": "the Files API",
     "/v1/batches": "the Batch API",
@@ -25,7 +20,7 @@ KNOWN = {
     "/lora-adapters": "LoRA adapters",
 }
 PREFIXES = {"/v1/audio/": "audio", "/v1/images/": "images", "/v1/realtime": "the Realtime API"}
-SERVED = "/v1/chat/completions, /v1/completions, /completion, /v1/models and Ollama's /api"
+SERVED = "/v1/chat/completions, /v1/completions, /v1/responses, /v1/messages, /completion, /v1/models and Ollama's /api"
 
 
 def unknown_path(path: str) -> RequestError:

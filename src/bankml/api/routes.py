@@ -10,7 +10,14 @@ from bankml.api import descriptions, status, text_endpoints
 from bankml.api.known_paths import unknown_path
 from bankml.api.ollama.durations import FOREVER, KEEP_ALIVE
 from bankml.api.ollama.routes import Ollama
-from bankml.api.openai_routes import chat_completions, completion, text_completions
+from bankml.api.openai_routes import (
+    anthropic_messages,
+    chat_completions,
+    completion,
+    infill,
+    responses,
+    text_completions,
+)
 from bankml.api.reading import fields
 from bankml.api.reading.json_body import read_object
 from bankml.api.slots import PREFIX, slot_action, slots
@@ -106,6 +113,15 @@ BOTH: Mapping[str, Methods] = {
     "/v1/completions": {"POST": text_completions},
     "/chat/completions": {"POST": chat_completions},
     "/v1/chat/completions": {"POST": chat_completions},
+    "/infill": {"POST": infill},
+    "/responses": {"POST": responses},
+    "/v1/responses": {"POST": responses},
+    "/v1/messages": {"POST": anthropic_messages},
+    "/chat/completions/input_tokens": {"POST": model_post(text_endpoints.chat_tokens)},
+    "/v1/chat/completions/input_tokens": {"POST": model_post(text_endpoints.chat_tokens)},
+    "/responses/input_tokens": {"POST": model_post(text_endpoints.responses_tokens)},
+    "/v1/responses/input_tokens": {"POST": model_post(text_endpoints.responses_tokens)},
+    "/v1/messages/count_tokens": {"POST": model_post(text_endpoints.messages_tokens)},
     "/tokenize": {"POST": model_post(text_endpoints.tokenize)},
     "/detokenize": {"POST": model_post(text_endpoints.detokenize)},
     "/apply-template": {"POST": model_post(text_endpoints.apply_template)},

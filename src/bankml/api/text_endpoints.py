@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from bankml.api.reading import fields
+from bankml.api.reading import anthropic, fields, responses
 from bankml.api.reading.generation import chat_request
 from bankml.errors import RequestError
 from bankml.library.layer import with_layer
@@ -48,6 +48,27 @@ def apply_template(resident: Resident, layer: ModelLayer | None, request: Body) 
     layered = with_layer(layer, chat_request(request))
     assert isinstance(layered.prompt, Conversation)
     return {"prompt": resident.answer_format(layered.prompt, layered.constraint).prompt}
+
+
+def chat_tokens(resident: Resident, layer: ModelLayer | None, request: Body) -> Json:
+    """How many tokens the prompt of a chat request has."""
+    return {"object": "response.input_tokens", "input_tokens": _count(resident, layer, request)}
+
+
+def responses_tokens(resident: Resident, layer: ModelLayer | None, request: Body) -> Json:
+    """How many tokens the prompt of a request to the Responses API has."""
+    return {"object": "response.input_tokens", "input_tokens": _count(resident, layer, responses.chat_body(request)[0])}
+
+
+def messages_tokens(resident: Resident, layer: ModelLayer | None, request: Body) -> Json:
+    """How many tokens the prompt of a request to the Messages API has."""
+    return {"input_tokens": _count(resident, layer, anthropic.chat_body(request))}
+
+
+def _count(resident: Resident, layer: ModelLayer | None, chat: Body) -> int:
+    layered = with_layer(layer, chat_request(chat))
+    assert isinstance(layered.prompt, Conversation)
+    return len(resident.tokenize(resident.answer_format(layered.prompt, layered.constraint)))
 
 
 def _token(resident: Resident, value: object, path: str) -> int:

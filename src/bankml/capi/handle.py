@@ -7,7 +7,9 @@ import time
 from collections.abc import Callable, Sequence
 from enum import IntEnum
 
-from bankml.api.answering import Call, answer
+from bankml.api.answering import answer
+from bankml.api.call import Call
+from bankml.api.echo import Echo
 from bankml.api.formats.chat import ChatFormat
 from bankml.api.formats.logprobs import Logprobs
 from bankml.api.formats.response import BufferedResponse, Receipt, ResponseContext, ResponseFormat, Writer
@@ -125,6 +127,9 @@ class PieceWriter:
 
     def progress(self, progress: PromptProgress) -> None:
         """Not reported."""
+
+    def echo(self, echo: Echo) -> None:
+        """A chat has no echo."""
 
     def step(self, step: Step, deltas: Sequence[Delta]) -> bool:
         """False once the host wants no more: the answer then ends, with `stop` for its reason."""

@@ -11,7 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
 
-from bankml.api.answering import answer, call_of, response_writer
+from bankml.api.answering import answer
+from bankml.api.call import call_of, response_writer
+from bankml.api.echo import Echo
 from bankml.api.formats.chat import ChatFormat
 from bankml.api.formats.logprobs import Logprobs
 from bankml.api.formats.response import Receipt, ResponseContext, ResponseFormat, Writer
@@ -148,6 +150,9 @@ class TextWriter:
 
     def progress(self, progress: PromptProgress) -> None:
         """Not reported."""
+
+    def echo(self, echo: Echo) -> None:
+        """A chat has no echo."""
 
     def step(self, step: Step, deltas: Sequence[Delta]) -> bool:
         self._write(content_of(deltas))

@@ -10,7 +10,6 @@ from typing import Any
 from bankml.engine.completion import Compute, Event, PromptProgress, Step
 from bankml.engine.parts import Logits
 from bankml.errors import Cancelled
-from bankml.model.span import Span
 
 OUTPUT_LIMIT = 64
 """Events that wait for a consumer at most, beyond which nothing more is computed for it."""
@@ -79,16 +78,10 @@ class ActiveSequence:
         self._output.put((self._tag, last))
 
     @property
-    def span(self) -> Span:
+    def wanted(self) -> Compute:
         """What is to be computed next."""
         assert self._wanted is not None
-        return self._wanted.span
-
-    @property
-    def logits(self) -> bool:
-        """Whether the logits of the span's last token are needed."""
-        assert self._wanted is not None
-        return self._wanted.logits
+        return self._wanted
 
     @property
     def paused(self) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from bankml.engine.parts import Logits, TextPieces, TokenPieces, TokenSampler
+from bankml.engine.parts import Logits, ScoredRows, TextPieces, TokenPieces, TokenSampler
 from bankml.engine.slot import Slot
 from bankml.errors import ContextExceeded, RequestError
 from bankml.model.span import Span
@@ -15,6 +15,9 @@ MICRO_BATCH = 512
 """Tokens of one forward pass at most; fixed, because the attention kernels' bits depend on it."""
 
 UNLIMITED = -1
+
+NO_TOKEN = -1
+"""The token of the one Step of an answer for which none is drawn."""
 
 Finish = Literal["stop", "length"]
 
@@ -116,10 +119,17 @@ def fits(n_prompt_tokens: int, n_ctx: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Compute:
-    """What has to be computed before the answer can go on; `logits`: the last token's logits are needed."""
+    """What has to be computed before the answer can go on; `logits`: the last token's logits are needed; `rows` gets
+    those of every token."""
 
     span: Span
     logits: bool
+    rows: ScoredRows | None = None
+
+    @property
+    def decodes(self) -> bool:
+        """It is one token, which is computed together with those of other answers."""
+        return len(self.span.tokens) == 1 and self.rows is None
 
 
 Event = Compute | PromptProgress | Step

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 Logits = NDArray[np.float32]
 
+ScoredRows = Callable[[int, Logits], None]
+"""Takes the logits of tokens of a span, float32 [some, n_vocab], and the position of the first of them."""
+
 
 class Cells(Protocol):
     """The K/V cells of one sequence as memory: those of the first tokens, copied out and back."""
@@ -60,6 +63,9 @@ class ForwardPass(Protocol):
         between the operations of a span of several tokens. It may compute spans of one token of other sequences by the
         same method, and may raise: the span's cells are undefined then.
         """
+
+    def score(self, span: Span, rows: ScoredRows, checkpoint: Callable[[], None] = lambda: None) -> None:
+        """Computes one span, and gives `rows` the logits of every token."""
 
     def close(self) -> None:
         """Frees the weights; afterwards only `n_ctx` may be read."""

@@ -10,9 +10,10 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from bankml.engine.active import ActiveSequence
+from bankml.engine.completion import Compute
 from bankml.engine.parts import ForwardPass, Logits
 from bankml.errors import Cancelled, OutOfMemory
 
@@ -119,12 +120,12 @@ class Scheduler:
 
     def _decode(self) -> None:
         """The next token of every answer that decodes."""
-        ready = [one for one in self._running if len(one.span.tokens) == 1 and not one.paused]
+        ready = [one for one in self._running if one.wanted.decodes and not one.paused]
         if not ready:
             return
         began = time.monotonic()
         try:
-            logits = self._model.forward([one.span for one in ready], True)
+            logits = self._model.forward([one.wanted.span for one in ready], True)
         except BaseException as error:
             for sequence in ready:
                 sequence.fail(error)
@@ -146,7 +147,7 @@ class Scheduler:
 
     def _compute_prompt(self) -> None:
         """One micro-batch of one prompt; the next call is for another prompt."""
-        waiting = [one for one in self._running if len(one.span.tokens) > 1 and not one.paused]
+        waiting = [one for one in self._running if not one.wanted.decodes and not one.paused]
         if not waiting:
             return
         sequence = waiting[0]
@@ -159,12 +160,18 @@ class Scheduler:
                 self._between_operations(sequence)
 
         try:
-            logits = self._model.forward([sequence.span], sequence.logits, checkpoint)
+            logits = self._forward(sequence.wanted, checkpoint)
         except BaseException as error:
             sequence.fail(error)
         else:
             self._go_on(sequence, None if logits is None else logits[0])
         self._forget_ended()
+
+    def _forward(self, wanted: Compute, checkpoint: Callable[[], None]) -> Logits | None:
+        if wanted.rows is None:
+            return self._model.forward([wanted.span], wanted.logits, checkpoint)
+        self._model.score(wanted.span, wanted.rows, checkpoint)
+        return None
 
     def _between_operations(self, prompt: ActiveSequence) -> None:
         """While a prompt is being computed: answers that come start, and those that decode go on."""

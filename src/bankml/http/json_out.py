@@ -18,9 +18,10 @@ def json_bytes(value: object) -> bytes:
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode("utf-8")
 
 
-def sse_event(value: Mapping[str, object]) -> bytes:
-    """`value` as one server-sent event."""
-    return b"data: " + json_bytes(value) + b"\n\n"
+def sse_event(value: Mapping[str, object], name: str = "") -> bytes:
+    """`value` as one server-sent event, with its name if it has one."""
+    head = b"event: " + name.encode("utf-8") + b"\n" if name else b""
+    return head + b"data: " + json_bytes(value) + b"\n\n"
 
 
 def ndjson_line(value: Mapping[str, object]) -> bytes:

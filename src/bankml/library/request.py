@@ -7,7 +7,15 @@ from bankml.grammar.constraint import ConstraintSpec
 from bankml.sampling.overrides import SamplingOverrides
 from bankml.text.messages import Conversation
 
-__all__ = ["UNLIMITED", "GenerationRequest", "RawPrompt", "ResponseOptions", "ThoughtBudget"]
+__all__ = [
+    "UNLIMITED",
+    "GenerationRequest",
+    "InfillFile",
+    "InfillPrompt",
+    "RawPrompt",
+    "ResponseOptions",
+    "ThoughtBudget",
+]
 
 
 @dataclass(frozen=True)
@@ -18,13 +26,33 @@ class RawPrompt:
 
 
 @dataclass(frozen=True)
+class InfillFile:
+    """Another file, which the model sees before the one that has the gap."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True)
+class InfillPrompt:
+    """A gap to fill: what is before and after it, texts and token ids in order, and the text that its filling begins
+    with."""
+
+    prefix: tuple[str | int, ...]
+    suffix: tuple[str | int, ...]
+    begun: str = ""
+    files: tuple[InfillFile, ...] = ()
+
+
+@dataclass(frozen=True)
 class ResponseOptions:
     """How the response is written. `include_usage`: a stream's token counts come in a chunk of their own;
     `return_tokens`: a buffered `/completion` lists its token ids; `timings_per_token`: each chunk of a stream has the
     timings; `verbose`: a chat's last object has llama-server's `__verbose`; `fields`: the fields of a `/completion`
     that are wanted, () for all; `alternatives`: how many alternatives a logprobs entry lists, None for all there are;
     `ping_interval`: seconds of silence after which a stream of server-sent events gets a comment, None for never;
-    `return_progress`: a stream reports how much of the prompt is computed; `whole_calls`: a tool call is one delta.
+    `return_progress`: a stream reports how much of the prompt is computed; `whole_calls`: a tool call is one delta;
+    `echo`: the text begins with the prompt; `left_out`: paths of fields that are not used, listed in a Warning header.
     """
 
     stream: bool = False
@@ -37,6 +65,8 @@ class ResponseOptions:
     ping_interval: float | None = 30.0
     return_progress: bool = False
     whole_calls: bool = False
+    echo: bool = False
+    left_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -49,19 +79,26 @@ class ThoughtBudget:
 
 @dataclass(frozen=True)
 class GenerationRequest:
-    """One request. `model` None means the startup model.
+    """One request. `model` None means the startup model. Each of its prompts gets `copies` answers.
 
     `slot` is the number of the slot to use, None for any. `max_tokens` (UNLIMITED: no limit) and `stop` are None where
     the request does not set them, so that a derived model's layer may.
     """
 
     model: str | None
-    prompt: Conversation | RawPrompt
+    prompt: Conversation | RawPrompt | InfillPrompt
+    more_prompts: tuple[RawPrompt, ...] = ()
     max_tokens: int | None = None
     stop: tuple[str, ...] | None = None
     sampling: SamplingOverrides = field(default_factory=SamplingOverrides)
     constraint: ConstraintSpec = field(default_factory=ConstraintSpec)
     cache_prompt: bool = True
     slot: int | None = None
+    copies: int = 1
     thought: ThoughtBudget = ThoughtBudget()
     response: ResponseOptions = field(default_factory=ResponseOptions)
+
+    @property
+    def answers(self) -> int:
+        """How many answers it asks for."""
+        return (1 + len(self.more_prompts)) * self.copies

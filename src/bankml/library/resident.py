@@ -30,6 +30,7 @@ from bankml.text.messages import Conversation
 from bankml.text.pieces import TextStream, whole_size
 from bankml.text.special_content import ContentSpecial, Segment, marked, refuse_special, segments, unmarked
 from bankml.text.template import ChatTemplate
+from bankml.text.vocabulary import FillIn, fill_in_tokens
 
 if TYPE_CHECKING:
     from bankml.gate.verify import Verified
@@ -206,6 +207,11 @@ class Resident:
     def _grammar_tree(self) -> VocabularyTree:
         """Made for the first constrained answer."""
         return grammar_tree(self.tokens)
+
+    @cached_property
+    def fill_in(self) -> FillIn:
+        """The tokens for filling a gap in a text."""
+        return fill_in_tokens(self.metadata)
 
     # ---- properties
 

@@ -34,9 +34,9 @@ class Batch:
             self.spans, self.length, self.checkpoint = before
 
     @contextmanager
-    def last_rows(self) -> Iterator[None]:
-        """Only the last row of each span goes on, in the `with` block, as llama.cpp's inp_out_ids have it."""
-        length, self.length = self.length, 1
+    def of_length(self, rows: int) -> Iterator[None]:
+        """Only `rows` rows of each span go on, in the `with` block, as llama.cpp's inp_out_ids have it."""
+        length, self.length = self.length, rows
         try:
             yield
         finally:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from bankml import _native
-from bankml.model.architectures import ARCHITECTURES, Block
+from bankml.model.architectures import ARCHITECTURES
 from bankml.model.batch import Batch
 from bankml.model.buffers import Buffers
 from bankml.model.ops import ModelOps, Rope, Rows
@@ -14,6 +14,10 @@ from bankml.model.span import Span
 from bankml.model.weights import Weights
 
 MICRO_BATCH = 512  # tokens, llama-server's default --ubatch-size
+
+SCORED_ROWS = 32
+"""Rows whose logits are in memory at once; those of a micro-batch and a large vocabulary would take 300 MB. The last
+part takes what would be less than half of one, so that it is a product of many rows too."""
 
 
 class Decoder:
@@ -42,6 +46,7 @@ class Decoder:
         self._prompt = Buffers.of(config, MICRO_BATCH)
         decoding = Buffers.of(config, parallel)
         self._decoding = [decoding.first(n + 1) for n in range(parallel)]
+        self._n_vocab = config.n_vocab
         self._prompt_logits: Rows = np.zeros((1, config.n_vocab), np.float32)
         self._decoding_logits: Rows = np.zeros((parallel, config.n_vocab), np.float32)
 
@@ -54,24 +59,47 @@ class Decoder:
         """
         n = len(spans[0].tokens)
         b = self._decoding[len(spans) - 1] if n == 1 else self._prompt.first(n)
-        tokens = spans[0].tokens if len(spans) == 1 else [span.tokens[0] for span in spans]
         with self._batch.of(spans, checkpoint):
-            self._embedding.look_up(np.asarray(tokens, np.int32), b.x)
-            self._rope.table(spans, b.rope)
-            *body, last = self._layers
-            for layer in body:
-                layer.attend(b)
-                layer.feed_forward(b)
-            last.attend(b)
+            self._body(spans, b)
             if not logits:
                 return None
             if n == 1:
-                return self._output_rows(last, b, self._decoding_logits[: len(spans)])
-            with self._batch.last_rows():
-                return self._output_rows(last, b.last(n), self._prompt_logits)
+                return self._output_rows(b, self._decoding_logits[: len(spans)])
+            with self._batch.of_length(1):
+                return self._output_rows(b.last(n), self._prompt_logits)
 
-    def _output_rows(self, layer: Block, b: Buffers, logits: Rows) -> Rows:
-        layer.feed_forward(b)
+    def score(self, span: Span, rows: Callable[[int, Rows], None], checkpoint: Callable[[], None]) -> None:
+        """Computes one span with every token's logits: `rows` gets them in parts [some, n_vocab], with the position of
+        the first. All rows go through the last layer together, as in llama.cpp where all tokens' logits are wanted."""
+        n = len(span.tokens)
+        b = self._prompt.first(n)
+        with self._batch.of([span], checkpoint):
+            self._body([span], b)
+            self._layers[-1].feed_forward(b)
+            self._output_norm(b.x, b.normed)
+            start = 0
+            while start < n:
+                end = n if n - start < SCORED_ROWS * 3 // 2 else start + SCORED_ROWS
+                logits = np.empty((end - start, self._n_vocab), np.float32)
+                with self._batch.of_length(end - start):
+                    self._output(b.normed[start:end], logits)
+                rows(span.position + start, logits)
+                start = end
+
+    def _body(self, spans: Sequence[Span], b: Buffers) -> None:
+        """The embedding, every layer but the last, and that one's attention."""
+        tokens = spans[0].tokens if len(spans) == 1 else [span.tokens[0] for span in spans]
+        self._embedding.look_up(np.asarray(tokens, np.int32), b.x)
+        self._rope.table(spans, b.rope)
+        *body, last = self._layers
+        for layer in body:
+            layer.attend(b)
+            layer.feed_forward(b)
+        last.attend(b)
+
+    def _output_rows(self, b: Buffers, logits: Rows) -> Rows:
+        """The rest of the last layer, and the output."""
+        self._layers[-1].feed_forward(b)
         self._output_norm(b.x, b.normed)
         self._output(b.normed, logits)
         return logits

@@ -86,13 +86,23 @@ class Model:
         self, spans: Sequence[Span], logits: bool, checkpoint: Callable[[], None] = lambda: None
     ) -> Rows | None:
         """Computes one span of up to MICRO_BATCH tokens, or up to `parallel` spans of one token each (Decoder)."""
-        length = len(spans[0].tokens)
-        if not 1 <= length <= MICRO_BATCH:
-            raise ValueError(f"a micro-batch has 1 to {MICRO_BATCH} tokens, not {length}")
+        _check_length(spans[0])
         if len(spans) > 1 and (len(spans) > self.parallel or any(len(span.tokens) > 1 for span in spans)):
             raise ValueError(f"only spans of one token are computed together, and at most {self.parallel}")
         return self._decoder.forward(spans, logits, checkpoint)
 
+    def score(
+        self, span: Span, rows: Callable[[int, Rows], None], checkpoint: Callable[[], None] = lambda: None
+    ) -> None:
+        """Computes one span of up to MICRO_BATCH tokens with the logits of every token (Decoder)."""
+        _check_length(span)
+        self._decoder.score(span, rows, checkpoint)
+
     def close(self) -> None:
         """Releases the weights; the model cannot be used afterwards."""
         del self._decoder
+
+
+def _check_length(span: Span) -> None:
+    if not 1 <= len(span.tokens) <= MICRO_BATCH:
+        raise ValueError(f"a micro-batch has 1 to {MICRO_BATCH} tokens, not {len(span.tokens)}")

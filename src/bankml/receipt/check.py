@@ -7,16 +7,17 @@ raised.
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from bankml.receipt.messages import ChatMessages
-from bankml.receipt.raw import raw_value
+from bankml.receipt.raw import raw_items, raw_value
 from bankml.receipt.receipt import LogprobsHash, sha256_hex
+from bankml.receipt.translation import ENDS, Translation
 
 RECEIPT_KEY = "bankml_receipt"
 
-LOGPROBS = (("choices", 0, "logprobs", "content"), ("completion_probabilities",), ("logprobs",))
-"""Where an answer's object, event or line has its probabilities."""
+LOGPROBS = (("completion_probabilities",), ("logprobs",))
+"""Where an answer's object, event or line has its probabilities, besides those of its choices."""
 
 PROMPT, COMPLETION = ("prompt_tokens",), ("completion_tokens",)
 COUNTS = {
@@ -54,15 +55,16 @@ class Checked:
 
 
 def check(request_body: bytes, answer: bytes) -> Checked:
-    """Checks an answer of `/v1/chat/completions`, `/v1/completions`, `/completion`, `/api/chat` or `/api/generate`
-    against its request's body.
+    """Checks an answer of `/v1/chat/completions`, `/v1/completions`, `/v1/responses`, `/v1/messages`, `/completion`,
+    `/api/chat` or `/api/generate` against its request's body.
 
     The answer is a JSON object, an event stream, or lines of JSON. Its text is at the place where that API has it. A
     receipt has `logprobs_sha256` exactly when the answer carries probabilities, and the answer's counts are its own.
     """
     try:
         sources = _json_texts(answer)
-        objects = [_object(source) for source in sources]
+        translation = Translation()
+        objects = [translation.of(_object(source)) for source in sources]
     except UnicodeDecodeError as error:
         return Checked(None, "", (f"the answer cannot be read: it is not UTF-8 (byte {error.start})",))
     except ValueError as error:
@@ -80,7 +82,8 @@ def check(request_body: bytes, answer: bytes) -> Checked:
             _differs("request_sha256", receipt, "the request's body", request_body),
             *_messages_differ(receipt, objects),
             _logprobs_differ(receipt, sources),
-            *_counts_differ(receipt, objects),
+            *_arrays_differ(objects),
+            *(() if _several(objects) else _counts_differ(receipt, objects)),
             _mixed(objects),
         )
         if problem
@@ -95,7 +98,10 @@ def _differs(field: str, receipt: Mapping[str, object], what: str, data: bytes) 
 
 def probabilities(source: str) -> Iterable[bytes]:
     """The source text of the probabilities' entries in one JSON object, which `logprobs_sha256` covers."""
-    for path in LOGPROBS:
+    choices = 0
+    while raw_value(source, ("choices", choices)) is not None:
+        choices += 1
+    for path in (*(("choices", i, "logprobs", "content") for i in range(choices)), *LOGPROBS):
         array = raw_value(source, path) or ""
         if array.startswith("[") and (entries := array[1:-1].strip()):
             yield entries.encode("utf-8", "surrogatepass")
@@ -112,6 +118,45 @@ def _logprobs_differ(receipt: Mapping[str, object], sources: Iterable[str]) -> s
     if is_really is None:
         return f"logprobs_sha256 is {said}, but the answer has no probabilities"
     return f"logprobs_sha256 is {said}, but the sha256 of the answer's probabilities is {is_really}"
+
+
+def _arrays_differ(objects: Iterable[Mapping[str, object]]) -> Iterable[str]:
+    """Problems with OpenAI's arrays of probabilities, which repeat the entries that the receipt covers."""
+    texts: dict[object, int] = {}
+    for choice in _choices(objects):
+        index, logprobs, text = str(choice.get("index")), choice.get("logprobs"), choice.get("text")
+        at = texts.get(index, 0)
+        if isinstance(logprobs, dict) and "tokens" in logprobs:
+            entries = logprobs.get("content")
+            same = isinstance(entries, list) and all(isinstance(one, dict) for one in entries)
+            wanted = classic_arrays(entries, at) if same and entries else {}
+            for name, values in wanted.items():
+                if logprobs.get(name) != values:
+                    yield f"logprobs.{name} is not that of logprobs.content"
+            if not wanted:
+                yield "logprobs.content is not an array of entries"
+        texts[index] = at + (len(text) if isinstance(text, str) else 0)
+
+
+def _choices(objects: Iterable[Mapping[str, object]]) -> Iterator[Mapping[str, object]]:
+    for found in objects:
+        choices = found.get("choices")
+        yield from (one for one in choices if isinstance(one, dict)) if isinstance(choices, list) else ()
+
+
+def classic_arrays(entries: Sequence[Mapping[str, Any]], at: int) -> dict[str, list[Any]]:
+    """OpenAI's arrays, one element a token, of llama-server's entries. `at` is the offset of the first token in the
+    text, in characters."""
+    value, tops = ("logprob", "top_logprobs") if "logprob" in entries[0] else ("prob", "top_probs")
+    offsets = [at]
+    for entry in entries[:-1]:
+        offsets.append(offsets[-1] + len(str(entry.get("token"))))
+    return {
+        "tokens": [entry.get("token") for entry in entries],
+        "token_logprobs": [entry.get(value) for entry in entries],
+        "top_logprobs": [{one["token"]: one[value] for one in entry.get(tops, ())} or None for entry in entries],
+        "text_offset": offsets,
+    }
 
 
 def _messages_differ(receipt: Mapping[str, object], objects: Sequence[Mapping[str, object]]) -> Iterable[str]:
@@ -149,6 +194,12 @@ def _counts_differ(receipt: Mapping[str, object], objects: Iterable[Mapping[str,
             yield f"{' + '.join(names)} is {shown}, but the receipt's {' + '.join(COUNTS[names])} is {true}"
 
 
+def _several(objects: Sequence[Mapping[str, object]]) -> bool:
+    """Whether it has several answers: what it counts then is one of them, as in llama-server, and the receipt all."""
+    found = [*_choices(objects), *(one for one in objects if "stop" in one and "choices" not in one)]
+    return any(one.get("index") not in (None, 0) for one in found)
+
+
 def _at(found: Mapping[str, object], path: str) -> object:
     value: object = found
     for key in path.split("."):
@@ -165,6 +216,8 @@ def _mixed(objects: Iterable[Mapping[str, object]]) -> str | None:
 def _json_texts(answer: bytes) -> list[str]:
     """The JSON objects of an answer as text: one, or one for each event or line of a complete stream."""
     body = answer.decode("utf-8")
+    if body.lstrip().startswith("[") and (elements := _elements(body)):
+        return elements
     if body.lstrip().startswith("{"):
         lines = [line for line in body.split("\n") if line.strip()]
         return lines if len(lines) > 1 and _are_objects(lines) else [body]
@@ -173,9 +226,19 @@ def _json_texts(answer: bytes) -> list[str]:
         raise ValueError("it is neither a JSON object nor a stream of events")
     if events[-1] == "[DONE]":
         return events[:-1]
-    if _object(events[-1]).get("stop") is not True:  # what ends a stream of /completion
+    last = _object(events[-1])
+    if last.get("stop") is not True and last.get("type") not in ENDS:  # what ends a stream of /completion, and others
         raise ValueError("the stream ends without data: [DONE]")
     return events
+
+
+def _elements(body: str) -> list[str]:
+    """The elements of an array of answers, each as its own text."""
+    try:
+        json.loads(body)
+    except RecursionError:
+        raise ValueError("its JSON is nested too deeply") from None
+    return raw_items(body)
 
 
 def _are_objects(lines: list[str]) -> bool:

@@ -8,7 +8,8 @@ nothing escaped that JSON does not require, in UTF-8:
       "refusal": TEXT or null, "role": TEXT,
       "tool_calls": [{"function": {"arguments": TEXT, "name": TEXT}, "id": TEXT, "type": TEXT}, …]}, …]
 
-one object a choice, by index. A message of Ollama's API is in the form of OpenAI's: `thinking` is its
+one object a choice, by index; the text of a choice of `/v1/completions`, or of an answer of `/completion`, is its
+`content`. A message of Ollama's API is in the form of OpenAI's: `thinking` is its
 `reasoning_content`, and the arguments of a call are its object as compact JSON. A plain response has no such field: one
 choice of index 0 with text or nothing.
 """
@@ -18,6 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from bankml.receipt.receipt import sha256_hex
+from bankml.receipt.translation import Translation, compact_json
 
 TEXTS = ("content", "reasoning_content", "refusal")
 """The members of a message that are text; the parts of deltas are joined."""
@@ -97,15 +99,22 @@ class ChatMessages:
 
     def __init__(self) -> None:
         self._choices: dict[int, _Message] = {}
+        self._translation = Translation()
 
     def add(self, found: Mapping[str, object]) -> None:
         """Adds the choices of a response (`message`) or an event (`delta`); other objects have none. Raises ValueError,
         with a sentence, for what no receipt covers."""
+        found = self._translation.of(found)
         if "done" in found:
             self._add_ollama(found)
+        elif "stop" in found and "choices" not in found and "index" in found:
+            self._add_text(found, 0)
         choices = found.get("choices")
         for position, choice in enumerate(choices if isinstance(choices, list) else []):
-            if not isinstance(choice, dict) or not ("message" in choice or "delta" in choice):
+            if not isinstance(choice, dict):
+                continue
+            if not ("message" in choice or "delta" in choice):
+                self._add_text(choice, position)
                 continue
             index = _index(choice, position)
             if "message" in choice and index in self._choices:
@@ -116,6 +125,12 @@ class ChatMessages:
                 raise ValueError("a message is not an object")
             message.add(part)
             message.finish_reason = _text(choice, "finish_reason") or message.finish_reason
+
+    def _add_text(self, choice: Mapping[str, object], position: int) -> None:
+        """A choice of `/v1/completions`, or an answer of `/completion`: its text is the content of a message."""
+        message = self._choices.setdefault(_index(choice, position), _Message())
+        message.add({"content": choice.get("text", choice.get("content"))})
+        message.finish_reason = _text(choice, "finish_reason") or message.finish_reason
 
     def _add_ollama(self, found: Mapping[str, object]) -> None:
         """An object of `/api/chat`, or of `/api/generate`, whose response is the content of its one message."""
@@ -155,7 +170,7 @@ def _openai_call(call: object) -> object:
     function = call.get("function") if isinstance(call, Mapping) else None
     if not isinstance(call, Mapping) or not isinstance(function, Mapping):
         return call
-    arguments = json.dumps(function.get("arguments", {}), ensure_ascii=False, separators=(",", ":"))
+    arguments = compact_json(function.get("arguments", {}))
     inner = {name: value for name, value in function.items() if name != "index"} | {"arguments": arguments}
     return {**call, "function": inner} | ({"index": function["index"]} if "index" in function else {})
 

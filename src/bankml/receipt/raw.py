@@ -22,6 +22,11 @@ def raw_value(text: str, path: tuple[str | int, ...]) -> str | None:
     return text[start:end].rstrip(" \t\n\r")
 
 
+def raw_items(text: str) -> list[str]:
+    """The source texts of the items of the array `text`, which is valid JSON."""
+    return [text[start:end] for start, end in _items(text, _skip(text, 0)).values()]
+
+
 def _skip(text: str, at: int) -> int:
     found = SPACE.match(text, at)
     return found.end() if found else at

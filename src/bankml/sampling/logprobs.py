@@ -15,11 +15,11 @@ class TokenProbs:
 
     Each float is a 32-bit value, so that `json.dumps` and any reader give the same 32 bits back: the natural logarithm
     of the probability (the lowest float32 for a probability of 0), or the probability itself when `logarithmic` is
-    false (`post_sampling_probs`).
+    false (`post_sampling_probs`). `value` is None for the first token of a prompt, which follows nothing.
     """
 
     token: int
-    value: float
+    value: float | None
     top: tuple[tuple[int, float], ...]
     logarithmic: bool = True
 

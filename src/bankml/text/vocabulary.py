@@ -292,3 +292,27 @@ def _refuse_stripping(metadata: Mapping[str, Any], ids: Mapping[str, int]) -> No
         raise Refused(
             f"general.name is {shown(lower)}: stripping white space around that model's special tokens is unsupported"
         )
+
+
+@dataclass(frozen=True)
+class FillIn:
+    """The tokens around the parts of a text that is to be filled in; None for those that the vocabulary lacks."""
+
+    prefix: int | None = None
+    suffix: int | None = None
+    middle: int | None = None
+    repository: int | None = None
+    separator: int | None = None
+
+
+def fill_in_tokens(metadata: Mapping[str, Any]) -> FillIn:
+    """The tokens for filling in, by the header's keys or by their texts. Raises Refused for ids that are none."""
+    tokens = _strings(metadata, "tokens")
+    ids = {token: id for id, token in enumerate(tokens)}
+    named = _named_ids(metadata, len(tokens))
+    found = []
+    for purpose in _FILL_IN_THE_MIDDLE:
+        id = next((named[key] for key in reversed(purpose.keys) if key in named), None)
+        found.append(_known_by_name(tokens, ids, purpose.names) if id is None else id)
+    prefix, suffix, middle, _, repository, separator = found
+    return FillIn(prefix, suffix, middle, repository, separator)

@@ -44,36 +44,38 @@ class ChatFormat:
     """`/v1/chat/completions`.
 
     A stream's first chunk has the role. Its last chunk with a choice has the finish reason and the receipt, since
-    clients expect every chunk to have a choice. Usage and timings are in that chunk, or with
-    `stream_options.include_usage` in a chunk without choices after it, as in OpenAI's API.
+    clients expect every chunk to have a choice. Timings are in that chunk, or with `stream_options.include_usage`
+    beside the usage in a chunk without choices after it, as in llama-server.
     """
 
     content_type = EVENT_STREAM
     rules = StreamRules(role_first=True, released_entries_only=True, entries_alone=False)
     terminator = DONE
 
-    def __init__(self, context: ResponseContext) -> None:
-        self._object = CompletionObject(context.model)
+    def __init__(self, context: ResponseContext, shared: CompletionObject | None = None) -> None:
+        self._object = shared or CompletionObject(context.model)
         self._options = context.request.response
         self._context = context
 
-    def chunk(self, chunk: Chunk) -> Json:
+    def chunk(self, chunk: Chunk) -> Sequence[Json]:
         role: Json = {"role": "assistant", "content": None}
-        choice = _choice(role if chunk.delta is None else delta_object(chunk.delta), None)
+        choice = _choice(role if chunk.delta is None else delta_object(chunk.delta), None, self._context.index)
         if chunk.logprobs:
             choice["logprobs"] = {"content": chunk.logprobs}
         value = self._chunk([choice])
-        return value | {"timings": timings(chunk.stats)} if self._options.timings_per_token else value
+        return (value | {"timings": timings(chunk.stats)} if self._options.timings_per_token else value,)
 
-    def progress(self, progress: PromptProgress, seconds: float) -> Json:
-        return self._chunk([_choice({}, None)]) | {"prompt_progress": prompt_progress(progress, seconds)}
+    def progress(self, progress: PromptProgress, seconds: float) -> Sequence[Json]:
+        return (
+            self._chunk([_choice({}, None, self._context.index)])
+            | {"prompt_progress": prompt_progress(progress, seconds)},
+        )
 
     def final(self, answer: Answer, receipt: WithReceipt) -> Sequence[Json]:
-        last = self._chunk([_choice({}, finish_reason(answer))])
-        counts = {"usage": usage(answer.stats), "timings": timings(answer.stats)}
-        counts |= self._verbose(answer)
+        last = self._chunk([_choice({}, finish_reason(answer), self._context.index)])
+        counts = {"timings": timings(answer.stats)} | self._verbose(answer)
         if self._options.include_usage:
-            return receipt(last), self._chunk([]) | counts
+            return receipt(last), self._chunk([]) | {"usage": usage(answer.stats)} | counts
         return (receipt(last | counts),)
 
     def buffered(self, answer: Answer, receipt: WithReceipt) -> Json:
@@ -82,12 +84,18 @@ class ChatFormat:
             message["reasoning_content"] = answer.reasoning
         if answer.calls:
             message["tool_calls"] = [_call(call) for call in answer.calls]
-        choice: Json = {"finish_reason": finish_reason(answer), "index": 0, "message": message}
+        choice: Json = {"finish_reason": finish_reason(answer), "index": self._context.index, "message": message}
         if answer.logprobs:
             choice["logprobs"] = {"content": answer.logprobs}
         value = self._object.with_choices([choice], "chat.completion")
         counts = {"usage": usage(answer.stats), "timings": timings(answer.stats)}
         return receipt(value | counts | self._verbose(answer))
+
+    def beside(self, context: ResponseContext) -> "ChatFormat":
+        return ChatFormat(context, self._object)
+
+    def together(self, values: Sequence[Json]) -> Json:
+        return with_all_choices(values)
 
     def _verbose(self, answer: Answer) -> Json:
         """llama-server's `__verbose`: the answer as `/completion` would give it."""
@@ -97,6 +105,11 @@ class ChatFormat:
 
     def _chunk(self, choices: list[Json]) -> Json:
         return self._object.with_choices(choices, "chat.completion.chunk")
+
+
+def with_all_choices(values: Sequence[Json]) -> Json:
+    """The first object with the choices of all: counts and times are those of the first, as in llama-server."""
+    return values[0] | {"choices": [choice for value in values for choice in value["choices"]]}
 
 
 def finish_reason(answer: Answer) -> str:
@@ -122,5 +135,5 @@ def _call(call: ToolCall) -> Json:
     return {"type": "function", "function": {"name": call.name, "arguments": call.arguments}, "id": call.id}
 
 
-def _choice(delta: Json, finish: str | None) -> Json:
-    return {"finish_reason": finish, "index": 0, "delta": delta}
+def _choice(delta: Json, finish: str | None, index: int) -> Json:
+    return {"finish_reason": finish, "index": index, "delta": delta}

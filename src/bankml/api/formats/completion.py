@@ -23,9 +23,9 @@ class CompletionFormat:
     def __init__(self, context: ResponseContext) -> None:
         self._context = context
 
-    def chunk(self, chunk: Chunk) -> Json:
+    def chunk(self, chunk: Chunk) -> Sequence[Json]:
         value: Json = {
-            "index": 0,
+            "index": self._context.index,
             "content": text_of(chunk.delta),
             "tokens": chunk.tokens,
             "stop": False,
@@ -35,12 +35,19 @@ class CompletionFormat:
         }
         if chunk.logprobs:
             value["completion_probabilities"] = chunk.logprobs
-        return value | ({"timings": timings(chunk.stats)} if self._context.request.response.timings_per_token else {})
+        timed = self._context.request.response.timings_per_token
+        return (value | ({"timings": timings(chunk.stats)} if timed else {}),)
 
-    def progress(self, progress: PromptProgress, seconds: float) -> Json:
-        value: Json = {"index": 0, "content": "", "tokens": [], "stop": False, "id_slot": progress.slot}
+    def progress(self, progress: PromptProgress, seconds: float) -> Sequence[Json]:
+        value: Json = {
+            "index": self._context.index,
+            "content": "",
+            "tokens": [],
+            "stop": False,
+            "id_slot": progress.slot,
+        }
         counts = {"tokens_predicted": 0, "tokens_evaluated": progress.total}
-        return value | counts | {"prompt_progress": prompt_progress(progress, seconds)}
+        return (value | counts | {"prompt_progress": prompt_progress(progress, seconds)},)
 
     def final(self, answer: Answer, receipt: WithReceipt) -> Sequence[Json]:
         return (receipt(self._selected(self.summary(answer, "", []))),)
@@ -51,6 +58,12 @@ class CompletionFormat:
         if answer.logprobs:
             value["completion_probabilities"] = answer.logprobs
         return receipt(self._selected(value))
+
+    def beside(self, context: ResponseContext) -> "CompletionFormat":
+        return CompletionFormat(context)
+
+    def together(self, values: Sequence[Json]) -> list[Json]:
+        return list(values)
 
     def _selected(self, value: Json) -> Json:
         """`response_fields`: each a field, or a path such as `generation_settings/n_predict`, whose last part names it
@@ -72,7 +85,7 @@ class CompletionFormat:
         context, stats = self._context, answer.stats
         n_context_tokens = stats.prompt_tokens + stats.completion_tokens
         return {
-            "index": 0,
+            "index": context.index,
             "content": content,
             "tokens": tokens,
             "id_slot": stats.slot,

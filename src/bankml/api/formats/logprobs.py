@@ -47,7 +47,7 @@ class Logprobs:
         return _token(probs.token, entry.released, value, probs.value) | {top: tops}
 
 
-def _token(token: int, data: bytes, name: str, number: float) -> Json:
+def _token(token: int, data: bytes, name: str, number: float | None) -> Json:
     """The text is `data` without a character that is cut off at its end, with U+FFFD for what else is not UTF-8."""
     text = data[: whole_size(data)].decode("utf-8", "replace")
     return {"id": token, "token": text, "bytes": list(data), name: number}

@@ -55,14 +55,14 @@ class OllamaFormat:
     rules = StreamRules(released_entries_only=True)
     terminator = b""
 
-    def chunk(self, chunk: Chunk) -> Json:
-        """An object before the last."""
+    def chunk(self, chunk: Chunk) -> Sequence[Json]:
+        """The object of one delta."""
         value = {**self._head(*_of_delta(chunk.delta)), "done": False}
-        return value | ({"logprobs": chunk.logprobs} if chunk.logprobs else {})
+        return (value | ({"logprobs": chunk.logprobs} if chunk.logprobs else {}),)
 
-    def progress(self, progress: PromptProgress, seconds: float) -> Json:
+    def progress(self, progress: PromptProgress, seconds: float) -> Sequence[Json]:
         """Ollama's API has no request for it."""
-        return {**self._head(""), "done": False}
+        return ({**self._head(""), "done": False},)
 
     def final(self, answer: Answer, receipt: WithReceipt) -> Sequence[Json]:
         return (self._final(answer, receipt),)

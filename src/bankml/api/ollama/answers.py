@@ -3,7 +3,8 @@
 import time
 from dataclasses import replace
 
-from bankml.api.answering import Call, answer
+from bankml.api.answering import answer
+from bankml.api.call import Call
 from bankml.api.formats.ollama import MessageField, OllamaFormat, entry_with, message, response
 from bankml.api.formats.response import ResponseContext
 from bankml.api.generation import ContextRule

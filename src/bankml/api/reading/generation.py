@@ -12,7 +12,7 @@ from bankml.api.reading import fields
 from bankml.api.reading.constraints import check_response_format, read_chat_constraint, read_completion_constraint
 from bankml.api.reading.json_body import read_json, read_object
 from bankml.api.reading.messages import read_conversation
-from bankml.api.reading.prompts import read_prompt
+from bankml.api.reading.prompts import read_prompts
 from bankml.api.reading.sampling import read_sampling
 from bankml.errors import RequestError
 from bankml.library.request import UNLIMITED, GenerationRequest, ResponseOptions, ThoughtBudget
@@ -24,6 +24,7 @@ THINKING_OFF = "thinking is switched off on this server"
 MAX_TOKENS_FIELDS = ("n_predict", "max_completion_tokens", "max_tokens")
 """Three names of one limit; the first that is present counts, as in llama-server."""
 
+COPIES_FIELDS = ("n_cmpl", "n")
 Unsupported = Mapping[str, tuple[tuple[object, ...], str]]
 """Fields that would change the answer: the values that leave it as it is, and why any other is refused."""
 
@@ -57,7 +58,6 @@ COMPLETION_UNSUPPORTED: Unsupported = {
 }
 
 TEXT_COMPLETION_UNSUPPORTED: Unsupported = {
-    "echo": ((False,), "Only no echo is supported"),
     "best_of": ((1,), "one answer is computed"),
     "suffix": (("",), "text is continued at its end only"),
 }
@@ -79,10 +79,10 @@ MOST_STOPS = 1024
 """Stop strings of one request: each is searched for at every token."""
 
 
-def read_chat(data: bytes) -> GenerationRequest:
-    """Reads the body of `POST /v1/chat/completions`. Raises RequestError with one sentence: the field, what is accepted
-    and what was received."""
-    return chat_request(read_body(data))
+def read_chat(data: bytes, parallel: int = 1) -> GenerationRequest:
+    """Reads the body of `POST /v1/chat/completions`, for up to `parallel` answers. Raises RequestError with one
+    sentence: the field, what is accepted and what was received."""
+    return chat_request(read_body(data), parallel)
 
 
 def read_body(data: bytes) -> dict[str, Any]:
@@ -95,14 +95,13 @@ def read_body(data: bytes) -> dict[str, Any]:
     return value
 
 
-def chat_request(body: Body) -> GenerationRequest:
-    """The chat request in `body`, a JSON object. Raises RequestError."""
+def chat_request(body: Body, parallel: int = 1) -> GenerationRequest:
+    """The chat request in `body`, a JSON object, for up to `parallel` answers. Raises RequestError."""
     check_response_format(body)
     refuse_unsupported(body, UNSUPPORTED)
     check_ignored(body)
-    fields.integer(body, ("n_cmpl", "n"), 1, 1, 1)
     fields.string(body, "grammar")
-    limits = _limits(body)
+    limits = _limits(body, parallel)
     conversation = read_conversation(body)
     return GenerationRequest(
         prompt=conversation,
@@ -125,16 +124,20 @@ def _thought_budget(body: Body) -> ThoughtBudget:
     return ThoughtBudget(int(tokens), fields.string(body, "reasoning_budget_message") or "")
 
 
-def read_completion(data: bytes) -> GenerationRequest:
+def read_completion(data: bytes, parallel: int = 1) -> GenerationRequest:
     """Reads the body of `POST /completion`. Raises RequestError with one sentence."""
-    return completion_request(read_object(data))
+    return completion_request(read_object(data), parallel)
 
 
-def read_text_completion(data: bytes) -> GenerationRequest:
+def read_text_completion(data: bytes, parallel: int = 1) -> GenerationRequest:
     """Reads the body of `POST /v1/completions`. Raises RequestError with one sentence."""
     body = read_object(data)
-    request = completion_request(body)
+    request = completion_request(body, parallel)
     refuse_unsupported(body, TEXT_COMPLETION_UNSUPPORTED)
+    if fields.boolean(body, "echo", False):
+        if request.sampling.n_probs and request.sampling.post_sampling_probs:
+            raise fields.refuse("post_sampling_probs", "no sampler runs on a prompt: leave it out with 'echo'")
+        request = replace(request, response=replace(request.response, echo=True))
     if body.get("n_probs") is None and body.get("logprobs") == 0 and body.get("logprobs") is not False:
         # OpenAI's: each token's own probability, and no alternative
         one = replace(request.sampling, n_probs=1)
@@ -142,18 +145,20 @@ def read_text_completion(data: bytes) -> GenerationRequest:
     return request
 
 
-def completion_request(body: Body) -> GenerationRequest:
-    """The completion request in `body`, a JSON object. Raises RequestError."""
+def completion_request(body: Body, parallel: int = 1) -> GenerationRequest:
+    """The completion request in `body`, a JSON object, for up to `parallel` answers to a prompt. Raises
+    RequestError."""
     refuse_unsupported(body, COMPLETION_UNSUPPORTED)
     check_ignored(body)
-    fields.integer(body, ("n_cmpl", "n"), 1, 1, 1)
     fields.string(body, "grammar")
     if "prompt" not in body:
         raise RequestError("'prompt' is required")
-    limits = _limits(body)
+    limits = _limits(body, parallel)
     limits["response"] = replace(limits["response"], fields=_response_fields(body))
+    prompt, *more = read_prompts(body["prompt"])
     return GenerationRequest(
-        prompt=read_prompt(body["prompt"]),
+        prompt=prompt,
+        more_prompts=tuple(more),
         **limits,
         sampling=read_sampling(body, chat=False),
         constraint=read_completion_constraint(body),
@@ -166,8 +171,9 @@ def _slot(body: Body) -> int | None:
     return None if number < 0 else number
 
 
-def _limits(body: Body) -> dict[str, Any]:
-    """What every generation request has beside its prompt, sampling and constraint."""
+def _limits(body: Body, parallel: int) -> dict[str, Any]:
+    """What every generation request has beside its prompt, sampling and constraint. `parallel`: the most answers to a
+    prompt."""
     given = any(body.get(name) is not None for name in MAX_TOKENS_FIELDS)
     limit = fields.integer(body, MAX_TOKENS_FIELDS, UNLIMITED, UNLIMITED, fields.INT32_MAX)
     return {
@@ -176,6 +182,7 @@ def _limits(body: Body) -> dict[str, Any]:
         "stop": None if body.get("stop") is None else read_stop(body["stop"]),
         "cache_prompt": fields.boolean(body, "cache_prompt", True),
         "slot": _slot(body),
+        "copies": fields.integer(body, COPIES_FIELDS, 1, 1, parallel),
         "response": ResponseOptions(
             stream=fields.boolean(body, "stream", False),
             include_usage=_include_usage(body),

@@ -11,15 +11,27 @@ PROMPT_FORMS = (
 """llama-server's sentence for a prompt it cannot read."""
 
 
-def read_prompt(value: object) -> RawPrompt:
-    """One prompt. An array without a number in it is an array of prompts: here of exactly one. Raises RequestError."""
+MAX_PROMPTS = 2048
+"""Prompts of one request; OpenAI's limit."""
+
+
+def read_prompts(value: object) -> list[RawPrompt]:
+    """One prompt or several. An array without a number in it is an array of prompts. Raises RequestError."""
     if not isinstance(value, list) or any(_is_token(one) for one in value):
-        return _one(value)
+        return [_one(value)]
     if not value:
         raise RequestError('"prompt" must not be empty')
-    if len(value) > 1:
-        raise fields.refuse("prompt", f"one prompt a request is answered, but got {len(value)}")
-    return _one(value[0])
+    if len(value) > MAX_PROMPTS:
+        raise fields.refuse("prompt", f"at most {MAX_PROMPTS} prompts a request, but got {len(value)}")
+    return [_one(one) for one in value]
+
+
+def read_prompt(value: object) -> RawPrompt:
+    """One prompt. Raises RequestError, for several too."""
+    prompt, *more = read_prompts(value)
+    if more:
+        raise fields.refuse("prompt", f"one prompt is expected, but got {1 + len(more)}")
+    return prompt
 
 
 def _one(value: object) -> RawPrompt:
