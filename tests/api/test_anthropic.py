@@ -132,12 +132,14 @@ def test_the_hash_of_a_billing_header_is_made_constant():
 @pytest.mark.parametrize(
     ("more", "why"),
     [
-        ({"messages": "x"}, "'messages'"), ({"container": "c"}, "'container'"), ({"mcp_servers": [{}]}, "'mcp_servers'"),
-        ({"tools": [{"type": "bash_20250124", "name": "bash"}]}, r"tools\[0\].type"), ({"tools": [{}]}, r"tools\[0\].name"),
+        ({"messages": "x"}, "'messages'"), ({"container": "c"}, "'container'"),
+        ({"mcp_servers": [{}]}, "'mcp_servers'"),
+        ({"tools": [{"type": "bash_20250124", "name": "bash"}]}, r"tools\[0\].type"),
+        ({"tools": [{}]}, r"tools\[0\].name"),
         ({"tool_choice": {"type": "x"}}, "tool_choice.type"), ({"thinking": {"type": "x"}}, "thinking.type"),
         ({"system": [{"type": "image"}]}, r"system\[0\]"), ({"stop_sequences": "x"}, "'stop_sequences'"),
         ({"messages": [{"role": "user", "content": [{"type": "document"}]}]}, r"messages\[0\].content\[0\].type"),
-        ({"messages": [{"role": "user", "content": [{"type": "image", "source": {}}]}]}, "image input is not supported"),
+        ({"messages": [{"role": "user", "content": [{"type": "image"}]}]}, "image input is not supported"),
         ({"messages": [{"role": "user"}]}, "must contain 'content'"), ({"n_probs": 3}, "'n_probs'"),
     ],
 )  # fmt: skip

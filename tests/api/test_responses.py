@@ -107,8 +107,8 @@ def test_items_become_messages():
 def test_what_is_meant_by_other_names():
     schema = {"type": "object", "properties": {"a": {"const": 1}}}
     body = {
-        "input": "x", "reasoning": {"effort": "none"}, "tools": [TOOL], "tool_choice": {"type": "function", "name": "now"},
-        "parallel_tool_calls": False, "seed": 7, "temperature": 0.5,
+        "input": "x", "reasoning": {"effort": "none"}, "tools": [TOOL],
+        "tool_choice": {"type": "function", "name": "now"}, "parallel_tool_calls": False, "seed": 7, "temperature": 0.5,
     }  # fmt: skip
     request = read_responses(json.dumps(body).encode())
     assert request.prompt.enable_thinking is False and request.prompt.called == "now"
@@ -128,7 +128,8 @@ def test_tools_that_are_no_functions_are_left_out_and_named():
     [
         ({"previous_response_id": "resp_1"}, "previous_response_id"), ({"background": True}, "'background'"),
         ({"conversation": "c"}, "'conversation'"), ({"truncation": "auto"}, "'truncation'"),
-        ({"include": ["message.output_text.logprobs"]}, "'include'"), ({"text": {"verbosity": "low"}}, "text.verbosity"),
+        ({"include": ["message.output_text.logprobs"]}, "'include'"),
+        ({"text": {"verbosity": "low"}}, "text.verbosity"),
         ({"tool_choice": {"type": "web_search"}}, "'tool_choice'"), ({"top_logprobs": 3}, "'top_logprobs'"),
         ({"input": [{"type": "item_reference", "id": "x"}]}, "'item'"), ({"input": [5]}, "'input'"),
         ({"input": [{"role": "user", "content": [{"type": "input_image"}]}]}, "image input is not supported"),

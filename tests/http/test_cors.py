@@ -60,9 +60,8 @@ def test_two_origins_are_none(open_to_one):
 
 
 def test_another_host_is_refused_whatever_the_origin(open_to_one):
-    got = open_to_one.talk(
-        f"OPTIONS / HTTP/1.1\r\nHost: evil.example\r\nOrigin: {LISTED}\r\n{ASKS[0]}\r\nConnection: close\r\n\r\n".encode()
-    )
+    lines = ["OPTIONS / HTTP/1.1", "Host: evil.example", f"Origin: {LISTED}", ASKS[0], "Connection: close"]
+    got = open_to_one.talk("\r\n".join(lines).encode() + b"\r\n\r\n")
     assert got.startswith(b"HTTP/1.1 403 ")
 
 
