@@ -98,7 +98,6 @@ def _texts(message: Mapping[str, Any]) -> Iterator[str]:
 
 _PLAIN = ("reasoning_content", "name", "tool_call_id")
 
-Nested = list | dict
 MOST_LEVELS = 128
 
 
@@ -115,10 +114,9 @@ def _strings(value: Any) -> Iterator[str]:
     level = [value]
     for _ in range(MOST_LEVELS):
         yield from (item for item in level if isinstance(item, str))
-        inside = [
-            (*item, *item.values()) if isinstance(item, dict) else item for item in level if isinstance(item, Nested)
-        ]
-        level = [item for items in inside for item in items]
+        objects = [item for item in level if isinstance(item, dict)]
+        inside = [item for found in objects for item in (*found, *found.values())]
+        level = [*inside, *(item for found in level if isinstance(found, list) for item in found)]
         if not level:
             return
     raise RequestError(f"the arguments of a tool call are nested deeper than {MOST_LEVELS} levels")
