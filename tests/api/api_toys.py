@@ -40,7 +40,14 @@ class ToyFile:
     fork_path = "/models/FORK.json"
     verified_at = 1767225600.5
     identity = SimpleNamespace(size=7, mtime_ns=1767225000_500000000)
-    header = SimpleNamespace(metadata={"general.architecture": "toy", "toy.context_length": 4096}, tensors=())
+    header = SimpleNamespace(
+        metadata={
+            "general.architecture": "toy",
+            "toy.context_length": 4096,
+            "tokenizer.ggml.tokens": [chr(0x100 + byte) for byte in range(257)],
+        },
+        tensors=(),
+    )
     changed = False
 
     @property

@@ -6,8 +6,15 @@ import pytest
 
 from bankml.api.ollama.chat_request import read_chat as read_ollama_chat
 from bankml.api.ollama.generate_request import read_generate
-from bankml.api.reading.generation import read_chat, read_completion, read_text_completion
+from bankml.api.reading.anthropic import read_messages_request
+from bankml.api.reading.generation import READ_IF, read_chat, read_completion, read_text_completion
+from bankml.api.reading.infill import read_infill
+from bankml.api.reading.responses import read_responses
+from bankml.api.routes import NativeApplication
+from bankml.engine.slot_folder import SlotFolder
 from bankml.errors import BankmlError
+from bankml.http.exchange import Request
+from tests.api.api_toys import MemoryReply, ask, toy_application, toy_library, toy_ollama, toy_resident
 
 HI = [{"role": "user", "content": "hi"}]
 VALUES = {
@@ -40,11 +47,36 @@ COMMON = {
 CHAT = {
     **COMMON, "messages": "array", "response_format": "object", "chat_template_kwargs": "object",
     "reasoning_effort": "string", "add_generation_prompt": "boolean", "continue_final_message": "boolean string",
-    "tools": "array", "top_logprobs": "", "reasoning_format": "", "response_fields": "", "best_of": "number",
-    "prediction": "", "web_search_options": "", "service_tier": "",
+    "tools": "array", "tool_choice": "string object", "parallel_tool_calls": "boolean", "top_logprobs": "",
+    "logprobs": "boolean number", "reasoning_format": "", "response_fields": "", "best_of": "number", "prediction": "",
+    "web_search_options": "", "service_tier": "", "echo": "boolean", "parse_tool_calls": "boolean",
+    "json_schema": "object", "reasoning_budget_tokens": "number", "thinking_budget_tokens": "number",
+    "reasoning_budget_message": "string",
 }  # fmt: skip
-COMPLETION = {**COMMON, "prompt": "string array object", "response_fields": "array"}
-TEXT = {**COMPLETION, "suffix": "", "echo": "boolean", "best_of": "number"}
+COMPLETION = {
+    **COMMON, "prompt": "string array object", "response_fields": "array", "logprobs": "number boolean",
+    "response_format": "", "grammar_lazy": "boolean", "grammar_triggers": "",
+    "preserved_tokens": "", "generation_prompt": "", "reasoning_budget_start_tag": "",
+}  # fmt: skip
+TEXT = {**COMPLETION, "suffix": "string", "echo": "boolean", "best_of": "number"}
+INFILL = {
+    **{name: types for name, types in COMPLETION.items() if name != "prompt"},
+    "prompt": "string", "input_prefix": "string array", "input_suffix": "string array", "input_extra": "",
+}  # fmt: skip
+NOT_COMMON = ("max_tokens", "n_predict", "max_completion_tokens", "stop", "n_probs", "cache_prompt")
+SAMPLING = {name: types for name, types in COMMON.items() if name not in NOT_COMMON}
+RESPONSES = {
+    **SAMPLING, "input": "string", "instructions": "string", "tools": "", "tool_choice": "string",
+    "max_output_tokens": "number", "reasoning": "object", "text": "object", "include": "array",
+    "previous_response_id": "string", "background": "boolean", "conversation": "", "max_tool_calls": "", "prompt": "",
+    "truncation": "", "logprobs": "boolean", "n_probs": "", "top_logprobs": "", "parallel_tool_calls": "boolean",
+    "chat_template_kwargs": "object",
+}  # fmt: skip
+MESSAGES = {
+    **SAMPLING, "messages": "array", "system": "string", "tools": "", "tool_choice": "object", "max_tokens": "number",
+    "stop_sequences": "array", "thinking": "object", "metadata": "object", "container": "", "mcp_servers": "",
+    "logprobs": "boolean", "n_probs": "", "top_logprobs": "", "chat_template_kwargs": "object",
+}  # fmt: skip
 OPTIONS = {
     "temperature": "number", "top_k": "number", "top_p": "number", "min_p": "number", "typical_p": "number",
     "min_keep": "number", "seed": "number", "repeat_last_n": "number", "repeat_penalty": "number",
@@ -74,11 +106,14 @@ ROUTES = {
             "prompt": "string",
             "system": "string",
             "raw": "boolean",
-            "suffix": "",
+            "suffix": "string",
             "template": "",
             "context": "",
         },
     ),
+    "infill": (read_infill, {"input_prefix": "a", "input_suffix": "b"}, INFILL),
+    "responses": (read_responses, {"input": "hi"}, RESPONSES),
+    "messages": (read_messages_request, {"messages": HI}, MESSAGES),
 }
 CASES = [
     (route, field, value)
@@ -99,8 +134,12 @@ def test_a_value_of_the_wrong_type_is_refused(route, field, value):
     read, body, _ = ROUTES[route]
     if (field, value) in [(name, one) for name, one in HARMLESS if type(one) is type(value)]:
         pytest.skip("a value without effect")
+    sent = json.dumps({**body, field: value}).encode()
+    if field in READ_IF and (route, field) != ("responses", "tool_choice") and route != "messages":
+        assert field in read(sent).response.left_out
+        return
     with pytest.raises(BankmlError) as refusal:
-        read(json.dumps({**body, field: value}).encode())
+        read(sent)
     assert 400 <= refusal.value.status < 500 or refusal.value.status == 501
 
 
@@ -124,3 +163,59 @@ def test_null_is_the_same_as_leaving_a_field_out(route):
     read, body, fields = ROUTES[route]
     nulls = dict.fromkeys(name for name in fields if name not in body)
     assert read(json.dumps({**body, **nulls}).encode()) == read(json.dumps(body).encode())
+
+
+TEXT_FIELDS = {
+    "/tokenize": {
+        "content": "string array", "add_special": "boolean", "parse_special": "boolean", "with_pieces": "boolean",
+        "model": "string",
+    },
+    "/detokenize": {"tokens": "array", "model": "string"},
+    "/v1/chat/completions/control": {"id": "string", "action": ""},
+    "/api/show": {"model": "string", "verbose": "boolean"},
+}  # fmt: skip
+TEXT_BODIES = {
+    "/tokenize": {"content": "x"},
+    "/detokenize": {"tokens": [65]},
+    "/v1/chat/completions/control": {"id": "chatcmpl-x", "action": "reasoning_end"},
+    "/api/show": {"model": "toy-1m"},
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "field", "value"),
+    [
+        (path, field, value)
+        for path, fields in TEXT_FIELDS.items()
+        for field, types in fields.items()
+        for kind, values in VALUES.items()
+        if kind not in types.split()
+        for value in values
+    ],
+)
+def test_a_text_endpoint_refuses_it_too(path, field, value):
+    reply = ask(toy_ollama()[0], path, {**TEXT_BODIES[path], field: value})
+    assert 400 <= reply.status < 500, reply.body
+
+
+@pytest.mark.parametrize("query", ["", "action=", "action=x", "action=save&action=erase", "action=save"])
+@pytest.mark.parametrize("filename", [True, 7, ["x"], {"a": 1}, "", "a/b"])
+def test_a_slots_action_and_file_are_checked(query, filename, tmp_path):
+    application = NativeApplication(toy_library(toy_resident()), SlotFolder(str(tmp_path)))
+    reply = MemoryReply()
+    body = json.dumps({"filename": filename}).encode()
+    application.answer(Request("POST", "/slots/0", query, {}, body, "engine", 0.0), reply)
+    assert 400 <= reply.status < 500, reply.body
+
+
+@pytest.mark.parametrize("value", [value for kind, values in VALUES.items() if kind != "object" for value in values])
+@pytest.mark.parametrize("path", ["/completion", "/v1/completions"])
+def test_a_schema_that_is_none_is_refused_when_its_grammar_is_made(path, value):
+    reply = ask(toy_application(), path, {"prompt": "A:", "json_schema": value})
+    assert reply.status == 400 and "json_schema" in reply.error["message"]
+
+
+@pytest.mark.parametrize("field", READ_IF)
+def test_a_response_says_what_was_left_out(field):
+    reply = ask(toy_application(), body={"messages": HI, field: ["x"]})
+    assert reply.status == 200 and reply.headers["Warning"] == f'299 bankml "not supported and left out: {field}"'

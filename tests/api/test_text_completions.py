@@ -44,7 +44,8 @@ def test_the_text_of_a_completion_with_its_receipt(stream, more, text, finish):
     [
         ({"echo": 1}, "Field 'echo': expected true or false, but got 1"),
         ({"best_of": 2}, "Field 'best_of': one answer is computed (got 2)"),
-        ({"suffix": "x"}, "Field 'suffix': text is continued at its end only (got \"x\")"),
+        ({"suffix": 1}, "Field 'suffix': expected a string, but got 1"),
+        ({"suffix": "x", "echo": True}, "Field 'suffix': a gap is filled without an echo of the text around it"),
         ({"n": 2}, "Field 'n': Value must be between 1 <= value <= 1, but got 2"),
         ({"prompt": None}, None),
     ],

@@ -45,7 +45,7 @@ def house(tmp_path, monkeypatch, good, hex64):
             raise Refused("weights are Q8_0")
         return SimpleNamespace(parallel=options.parallel or 3)
 
-    def serve(application, listen, engine, *, ready, refused, at_once, api_keys=None):
+    def serve(application, listen, engine, *, ready, refused, at_once, api_keys=None, origins=None):
         told.update(application=application._application, listen=listen, engine=engine)
         ready(None)
         return 0
@@ -206,6 +206,7 @@ OPTIONS = {  # a value that can be given, and the modes in which it has an effec
     "--spec-ngram": (None, ("--spawn",)),
     "--engine-log": ("log", ("--spawn",)),
     "--engine-mmap": (None, ("--spawn",)),
+    "--allow-origin": ("http://localhost:3000", ALL),
     "--api-key": ("secret", ALL),
     "--api-key-file": ("keys", ALL),
     "--upstream-timeout": ("60", ("--spawn", "--upstream alone")),
@@ -215,7 +216,8 @@ OPTIONS = {  # a value that can be given, and the modes in which it has an effec
 def test_every_option_of_serve_is_in_the_table():
     said = build_parser().parse_args(["serve", "m.gguf"])
     known = {name.removeprefix("--").replace("-", "_") for name in OPTIONS}
-    assert set(vars(said)) - known == {"module", "function", "file", "native", "spawn"}, "which modes is it for?"
+    others = {"module", "function", "file", "native", "spawn", "allow_remote_origin"}
+    assert set(vars(said)) - known == others, "which modes is it for?"
 
 
 @pytest.mark.parametrize("mode", MODES)

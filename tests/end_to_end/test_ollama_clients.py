@@ -131,7 +131,7 @@ def test_python_is_told_what_was_wrong(client):
     for call, status, why in (
         (lambda: client.chat("nobody", messages=MESSAGES), 404, "unknown model 'nobody'"),
         (lambda: client.chat(LLAMA, messages=MESSAGES, options={"mirostat": 3}), 400, "mirostat"),
-        (lambda: client.generate(LLAMA, "x", suffix="y"), 400, "'suffix'"),
+        (lambda: client.generate(LLAMA, "x", suffix="y"), 501, "Infill is not supported"),
         (lambda: client.embed(LLAMA, "x"), 501, "embeddings"),
         (lambda: client.pull("llama3"), 501, "models are not downloaded"),
         (lambda: client.push(LLAMA), 501, "nothing is uploaded"),

@@ -203,6 +203,8 @@ def test_what_cannot_be_enforced_is_named(schema, why):
         ({"type": "number", "minimum": 5}, ["#/minimum"]),
         ({"type": "integer", "minimum": 5, "multipleOf": 7}, ["#/multipleOf"]),
         ({"type": "object", "maxProperties": 0}, ["#/maxProperties"]),
+        ({"not": {}}, ["#/not"]),
+        ({"type": "array", "contains": {}}, ["#/contains"]),
         ({"type": "array", "items": {"type": "number", "maximum": 1}, "uniqueItems": True},
          ["#/uniqueItems", "#/items/maximum"]),
         ({"type": "object", "properties": {"a": {"not": {"const": 1}}}, "required": ["a", "zz"]},

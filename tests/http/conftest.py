@@ -14,6 +14,7 @@ import pytest
 
 from bankml.http import server
 from bankml.http.api_keys import ApiKeys
+from bankml.http.cors import AllowedOrigins
 from bankml.http.exchange import RequestOutcome
 from bankml.http.limits import Limits
 from tests.upstream.front import in_front, native
@@ -175,7 +176,11 @@ def read_all(client: socket.socket) -> bytes:
 
 @contextlib.contextmanager
 def running(
-    limits: Limits | None = None, engine: bool = True, host: str = "127.0.0.1", api_keys: ApiKeys | None = None
+    limits: Limits | None = None,
+    engine: bool = True,
+    host: str = "127.0.0.1",
+    api_keys: ApiKeys | None = None,
+    origins: AllowedOrigins | None = None,
 ) -> Iterator[Served]:
     trial, log, found = Trial(), io.StringIO(), []
     up = threading.Event()
@@ -185,9 +190,9 @@ def running(
         up.set()
 
     def run() -> None:
-        server.serve(
-            trial, (host, 0), (host, 0) if engine else None, limits=limits, ready=ready, log=log, api_keys=api_keys
-        )
+        at_engine = (host, 0) if engine else None
+        rules = {"limits": limits, "api_keys": api_keys, "origins": origins}
+        server.serve(trial, (host, 0), at_engine, ready=ready, log=log, **rules)
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()

@@ -2,6 +2,7 @@
 
     [repository]myproject [separator]FILE … [separator]filename [prefix]… [suffix]… [middle]
 
+A `suffix` on other routes is the same without the names.
 The names of the repository and of the file are llama-server's, and so is what is left out of a text that is too long.
 """
 
@@ -29,7 +30,7 @@ def infill_tokens(prompt: InfillPrompt, tokens: Tokens, fill_in: FillIn, n_ctx: 
     prefix, suffix = _mixed(prompt.prefix, tokens), _mixed(prompt.suffix, tokens)
     prefix = prefix[max(0, len(prefix) - 3 * (BATCH // 4)) :]
     suffix = suffix[: max(0, BATCH // 4 - (2 + len(begun)))]
-    others = _others(prompt.files, tokens, fill_in)
+    others = [] if prompt.files is None else _others(prompt.files, tokens, fill_in)
     others = others[max(0, len(others) - max(0, n_ctx - BATCH + 2)) :]
     return [*others, fill_in.prefix, *prefix, *begun, fill_in.suffix, *suffix, fill_in.middle]
 

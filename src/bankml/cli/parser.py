@@ -270,6 +270,15 @@ def _serve_commands(command: Command) -> None:
     serve.add_argument("--api-key", metavar="KEY", help="require this key of every request but /health (see ps)")
     serve.add_argument("--api-key-file", metavar="FILE", help="require one of the keys in FILE, one a line")
     serve.add_argument(
+        "--allow-origin",
+        metavar="URL",
+        action="append",
+        help="let pages of this origin use the server, for example http://localhost:3000 (may be repeated)",
+    )
+    serve.add_argument(
+        "--allow-remote-origin", action="store_true", help="with --allow-origin: allow origins of other machines too"
+    )
+    serve.add_argument(
         "--upstream-timeout",
         type=int,
         metavar="SECONDS",
@@ -323,7 +332,7 @@ def _models(parser: Parser, when: str = "") -> None:
     parser.add_argument(
         "--reasoning",
         choices=("off", "on", "auto"),
-        help="whether models that can reason do, unless a request says otherwise (off)",
+        help="whether models that can reason do, unless a request says otherwise (auto, which is on)",
     )
 
 

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from bankml.cli.api_key import api_keys
+from bankml.cli.origins import allowed_origins
 from bankml.cli.output import note
 from bankml.errors import UsageError
 
@@ -100,6 +101,7 @@ def run_in_front(
             refused=measured.refused,
             at_once=measured.at_once,
             api_keys=api_keys(arguments),
+            origins=allowed_origins(arguments),
         )
 
 
@@ -135,7 +137,7 @@ def _engine(
         slot_dir=None if arguments.slot_dir is None else os.path.realpath(arguments.slot_dir),
         log=arguments.engine_log,
         mmap=arguments.engine_mmap,
-        reasoning=arguments.reasoning or "off",
+        reasoning=arguments.reasoning or "auto",
     )
     child = stack.enter_context(spawned(spawning, ended))
     note(f"waiting: llama-server (process {child.pid}) loads {verified.name}")

@@ -6,6 +6,7 @@ from argparse import Namespace
 from typing import TYPE_CHECKING, NoReturn
 
 from bankml.cli.api_key import api_keys
+from bankml.cli.origins import allowed_origins
 from bankml.cli.output import about, file_bar, note, say
 from bankml.cli.parser import UPSTREAM
 from bankml.cli.proxy import check_options
@@ -70,7 +71,7 @@ def _serve(arguments: Namespace, file: str, fork: str, listen: Address, engine: 
             LoadOptions(
                 arguments.ctx,
                 arguments.threads,
-                reasoning=(arguments.reasoning or "off") != "off",
+                reasoning=arguments.reasoning != "off",
                 content_special=arguments.content_special or "parse",
                 parallel=arguments.parallel,
             ),
@@ -97,6 +98,7 @@ def _serve(arguments: Namespace, file: str, fork: str, listen: Address, engine: 
         refused=measured.refused,
         at_once=measured.at_once,
         api_keys=api_keys(arguments),
+        origins=allowed_origins(arguments),
     )
     return code
 
@@ -156,6 +158,7 @@ def _checked(arguments: Namespace) -> tuple[Address, Address]:
         _in_range("--threads", arguments.threads, MAX_THREADS)
     if getattr(arguments, "upstream_timeout", None) is not None:
         _in_range("--upstream-timeout", arguments.upstream_timeout, MAX_TIMEOUT)
+    allowed_origins(arguments)
     listen = parse_address("--listen", arguments.listen)
     engine = parse_address("--upstream", arguments.upstream or UPSTREAM)
     if arguments.slot_dir is not None and not os.path.isdir(arguments.slot_dir):

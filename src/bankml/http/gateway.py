@@ -7,6 +7,7 @@ from typing import Protocol
 
 from bankml.errors import Busy
 from bankml.http.api_keys import ApiKeys
+from bankml.http.cors import AllowedOrigins
 from bankml.http.exchange import Application, AtOnce
 from bankml.http.limits import Limits
 from bankml.http.log import RequestLog
@@ -36,6 +37,7 @@ class Gateway:
         refused: Callable[[int], object] = lambda status: None,
         at_once: AtOnce = lambda request: None,
         api_keys: ApiKeys | None = None,
+        origins: AllowedOrigins | None = None,
     ) -> None:
         """`refused` is called, on the event loop, with the status of every request that breaks an HTTP rule; `at_once`
         is called there before the application is."""
@@ -46,6 +48,7 @@ class Gateway:
         self.refused = refused
         self.at_once = at_once
         self.api_keys = api_keys
+        self.origins = origins
         self.stopping = False
         self.admitted: set[Client] = set()
         self.excess: set[Client] = set()

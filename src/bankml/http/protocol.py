@@ -15,6 +15,7 @@ from typing import cast
 import h11
 
 from bankml.errors import OutOfMemory
+from bankml.http.cors import preflight_answer
 from bankml.http.exchange import CompleteResponse, Request, RequestOutcome
 from bankml.http.gateway import Gateway
 from bankml.http.hangup import still_reads
@@ -67,7 +68,12 @@ class ClientProtocol(asyncio.Protocol):
         self._names = tuple(transport.get_extra_info(name) for name in ("sockname", "peername"))
         busy = self._gateway.admit(self)
         self._connection = Connection(
-            self._address, self._gateway.limits, time.monotonic(), busy, self._gateway.api_keys
+            self._address,
+            self._gateway.limits,
+            time.monotonic(),
+            busy,
+            self._gateway.api_keys,
+            self._gateway.origins,
         )
         if len(self._gateway.excess) > self._gateway.limits.excess:
             self._abort()
@@ -198,6 +204,8 @@ class ClientProtocol(asyncio.Protocol):
 
     def _known(self, request: Request) -> tuple[CompleteResponse, RequestOutcome] | None:
         """The response that needs no worker; None too while the client does not read."""
+        if request.method == "OPTIONS":  # the rules let only an allowed preflight through
+            return preflight_answer(request), RequestOutcome(200)
         if self._write_paused:
             return None
         try:

@@ -8,7 +8,7 @@
     content_length       Content-Length twice (equal or not), or no plain decimal number     400
     -- here h11 parses the head; what is not HTTP/1.1 is 400 --
     version              neither HTTP/1.0 nor HTTP/1.1                                       400
-    method               none of GET, HEAD, POST, DELETE (so no CORS preflight either)       405
+    method               none of GET, HEAD, POST, DELETE (a preflight, unless --allow-origin)   405
     target               neither a path nor http://HOST/path; a fragment                     400
     expectation          Expect is not 100-continue                                          400
     size                 Content-Length over 16 MiB                                          413
@@ -155,6 +155,8 @@ def _from_browser(head: MessageHead) -> bool:
 Rule = Callable[[MessageHead, Limits], None]
 BEFORE_PARSING: tuple[Rule, ...] = (host, transfer_encoding, characters, content_length)
 AFTER_PARSING: tuple[Rule, ...] = (version, method, target, expectation, size, coding, media_type)
+OF_PREFLIGHTS: tuple[Rule, ...] = (version, target, expectation, size, coding)
+"""The same for the OPTIONS of a page whose origin is allowed (cors)."""
 
 
 def check(rules: tuple[Rule, ...], head: MessageHead, limits: Limits) -> None:

@@ -16,6 +16,7 @@ from typing import TextIO
 
 from bankml.errors import UsageError
 from bankml.http.api_keys import ApiKeys
+from bankml.http.cors import AllowedOrigins
 from bankml.http.exchange import Application, AtOnce
 from bankml.http.gateway import Gateway
 from bankml.http.limits import Limits
@@ -52,13 +53,14 @@ def serve(
     refused: Callable[[int], object] = lambda status: None,
     at_once: AtOnce = lambda request: None,
     api_keys: ApiKeys | None = None,
+    origins: AllowedOrigins | None = None,
 ) -> int:
     """Serves requests at `listen` and, as the engine address, at `engine`, until SIGTERM, SIGINT, SIGHUP or `stop`.
 
     Each is (host, port); the host is 127.0.0.1, localhost or ::1, port 0 takes any free one. `ready` is called once
     both accept. Log lines go to `log`, by default stderr; `refused` is called with the status of each request that
     breaks an HTTP rule and so does not reach the application, and `at_once`, on the event loop, before the application.
-    With `api_keys` every request but those to /health needs one of them.
+    With `api_keys` every request but those to /health needs one of them; pages of `origins` may use the server.
     Signals are handled only when this is called from the main thread. Returns 0 within five seconds of the first
     signal, at once after a second; if a response could not be stopped in time, the process's exit does not wait for its
     thread either (see `_leave_if_busy`).
@@ -67,7 +69,7 @@ def serve(
     """
     limits = limits or Limits()
     workers = Workers()
-    gateway = Gateway(application, limits, RequestLog(log or sys.stderr), workers, refused, at_once, api_keys)
+    gateway = Gateway(application, limits, RequestLog(log or sys.stderr), workers, refused, at_once, api_keys, origins)
     with contextlib.ExitStack() as stack:
         sockets: dict[Address, socket.socket] = {"gateway": stack.enter_context(_listen(*listen))}
         if engine is not None:

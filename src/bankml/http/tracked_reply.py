@@ -91,7 +91,8 @@ def send_error(error: BankmlError, request: Request, reply: TrackedReply) -> Req
     """Sends `error` in the shape that clients of the request's path expect."""
     body = shape_of(request.path, request.address)(error)
     if reply.started:
-        reply.write(ndjson_line(body) if reply.content_type == NDJSON else sse_event(body))
+        name = str(body.get("type", ""))
+        reply.write(ndjson_line(body) if reply.content_type == NDJSON else sse_event(body, name))
         reply.finish()
         return RequestOutcome(200, note=f"interrupted: {error.kind}")
     headers: Headers = ()

@@ -34,6 +34,7 @@ import h11
 from bankml.errors import Busy, MethodNotAllowed, RequestError, RequestTimeout, Unauthorized
 from bankml.http import rules
 from bankml.http.api_keys import ApiKeys
+from bankml.http.cors import AllowedOrigins
 from bankml.http.cycle import CachedCycle, Cycle, ParsedCycle
 from bankml.http.exchange import JSON, Headers, Request
 from bankml.http.head import HeadReader, MessageHead
@@ -116,7 +117,13 @@ class Connection:
     """
 
     def __init__(
-        self, address: Address, limits: Limits, now: float, busy: Busy | None = None, api_keys: ApiKeys | None = None
+        self,
+        address: Address,
+        limits: Limits,
+        now: float,
+        busy: Busy | None = None,
+        api_keys: ApiKeys | None = None,
+        origins: AllowedOrigins | None = None,
     ) -> None:
         self.address: Address = address
         self.state = ConnectionState.IDLE
@@ -126,6 +133,7 @@ class Connection:
         self._limits = limits
         self._busy = busy
         self._api_keys = api_keys
+        self._origins = origins or AllowedOrigins()
         self._stopping = False
         self._first = True
         self._kept = bytearray()
@@ -228,6 +236,7 @@ class Connection:
     def begin(self, status: int, content_type: str, headers: Headers, length: int | None) -> bytes:
         """The response's head. `length` is the body's bytes, None where it is streamed."""
         closing = self._stopping or (self.client_ended and not self._kept)
+        headers = (*headers, *self._origins.headers(self._head))
         return self._cycle.begin(status, content_type, headers, length, closing)
 
     def body(self, data: bytes) -> bytes:
@@ -292,9 +301,12 @@ class Connection:
             raise self._busy
         rules.check(rules.BEFORE_PARSING, self._head, self._limits)
         parsed = ParsedCycle(self._head)
-        rules.check(rules.AFTER_PARSING, self._head, self._limits)
-        if self._api_keys is not None:
-            self._api_keys.check(self._head)
+        if self._origins.preflights(self._head):  # which has no key
+            rules.check(rules.OF_PREFLIGHTS, self._head, self._limits)
+        else:
+            rules.check(rules.AFTER_PARSING, self._head, self._limits)
+            if self._api_keys is not None:
+                self._api_keys.check(self._head)
         self._parsed, self._body_due = parsed, now + self._limits.body_time
         actions = self._read_body(parsed, rest, now)
         if alone and not rest and actions and isinstance(answer := actions[0], DispatchRequest):
@@ -335,6 +347,7 @@ class Connection:
         extra: Headers = (("Allow", rules.allowed_methods()),) if isinstance(error, MethodNotAllowed) else ()
         if isinstance(error, Unauthorized):
             extra = (("WWW-Authenticate", "Bearer"),)
+        extra = (*extra, *self._origins.headers(self._head))
         data = h11.Connection(h11.SERVER).send(response(error.status, JSON, extra, len(body), closing=True))
         if method != b"HEAD":
             data += body

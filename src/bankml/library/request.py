@@ -36,12 +36,12 @@ class InfillFile:
 @dataclass(frozen=True)
 class InfillPrompt:
     """A gap to fill: what is before and after it, texts and token ids in order, and the text that its filling begins
-    with."""
+    with. `files` None: the model sees no names of files either."""
 
     prefix: tuple[str | int, ...]
     suffix: tuple[str | int, ...]
     begun: str = ""
-    files: tuple[InfillFile, ...] = ()
+    files: tuple[InfillFile, ...] | None = None
 
 
 @dataclass(frozen=True)

@@ -168,7 +168,7 @@ def test_v1_keeps_the_model_for_good():
         (CHAT, {"messages": []}, 400, "model is required"),
         (CHAT, hi(options={"mirostat": "on"}), 400, "Field 'options.mirostat'"),
         (CHAT, hi(options={"num_ctx": 0}), 400, "Field 'options.num_ctx': Value must be between 1"),
-        (GENERATE, prompt(suffix="x"), 400, "Field 'suffix'"),
+        (GENERATE, prompt(suffix="x"), 501, "Infill is not supported by this model: prefix token is missing."),
         (GENERATE, b"{", 400, "the body is not JSON"),
         (GENERATE, b"", 400, "the body is empty"),
         ("/api/embed", {"model": MODEL, "input": "x"}, 501, "embeddings are not computed"),

@@ -48,7 +48,7 @@ def test_every_field_of_the_python_client_is_known():
     read = {"model", "stream", "options", "format", "keep_alive", "logprobs", "top_logprobs", "messages", "prompt"}
     read |= {"think"}
     assert set(ChatRequest.model_fields) <= read | {"tools"} | set(CHAT_UNSUPPORTED)
-    assert set(GenerateRequest.model_fields) <= read | {"system", "raw"} | set(GENERATE_UNSUPPORTED)
+    assert set(GenerateRequest.model_fields) <= read | {"system", "raw", "suffix"} | set(GENERATE_UNSUPPORTED)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,8 @@ CHAT_REFUSED = [
     ({"messages": {"role": "user"}}, "Field 'messages': expected an array"),
 ]
 GENERATE_REFUSED = [
-    ({"suffix": "x"}, "Field 'suffix'"),
+    ({"suffix": 1}, "Field 'suffix'"),
+    ({"suffix": "x", "system": "y"}, "Field 'system'"),
     ({"template": "{{ .Prompt }}"}, "Field 'template'"),
     ({"context": [1, 2]}, "Field 'context'"),
     ({"images": ["aGk="]}, "Field 'images'"),

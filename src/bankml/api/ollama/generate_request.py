@@ -7,12 +7,11 @@ from bankml.api.reading import fields
 from bankml.api.reading.generation import Unsupported, refuse_unsupported
 from bankml.api.reading.json_body import read_object
 from bankml.errors import RequestError
-from bankml.library.request import RawPrompt
+from bankml.library.request import InfillPrompt, RawPrompt
 from bankml.text.messages import Conversation, Message
 
 GENERATE_UNSUPPORTED: Unsupported = {
     **UNSUPPORTED,
-    "suffix": (("",), "filling in between a prompt and a suffix is not supported"),
     "template": (("",), "the model's own chat template is used, or none with 'raw'"),
     "context": (([],), "send the conversation to /api/chat instead: its tokens are found again in the cache"),
     "width": ((0,), "images are not made"),
@@ -29,6 +28,7 @@ def read_generate(data: bytes) -> OllamaRequest:
     raw = fields.boolean(body, "raw", False)
     system = fields.string(body, "system") or ""
     prompt = fields.string(body, "prompt") or ""
+    suffix = fields.string(body, "suffix") or ""
     thinks, arguments = read_think(body)
 
     def conversation() -> Conversation:
@@ -36,7 +36,14 @@ def read_generate(data: bytes) -> OllamaRequest:
         made = Conversation.of([*first, {"role": "user", "content": prompt}])
         return replace(made, enable_thinking=thinks, template_arguments=arguments)
 
-    asked = read_common(body, None if not prompt else (lambda: RawPrompt((prompt,))) if raw else conversation)
+    def made() -> Conversation | RawPrompt | InfillPrompt:
+        if suffix:
+            return InfillPrompt((prompt,), (suffix,))
+        return RawPrompt((prompt,)) if raw else conversation()
+
+    asked = read_common(body, made if prompt or suffix else None)
+    if suffix and system:
+        raise RequestError("Field 'system': a gap is filled without a chat template, so there is no system message")
     if raw and system:
         raise RequestError("Field 'system': a raw prompt goes to the model as it stands, so it has no system message")
     if raw and body.get("format") not in (None, ""):

@@ -8,6 +8,8 @@ from contextlib import suppress
 from typing import Any
 
 from bankml import __version__
+from bankml.answers.describe import template_thinks
+from bankml.answers.families import family_of
 from bankml.api.ollama.durations import LONGEST_NS, moment
 from bankml.api.ollama.request import model_name
 from bankml.api.reading import fields
@@ -21,6 +23,8 @@ from bankml.library.names import LATEST
 from bankml.library.reference import ModelLayer, PinnedFile, Reference
 from bankml.library.residency import Library
 from bankml.library.supported import TEMPLATE_KEY
+from bankml.text.template import ChatTemplate
+from bankml.text.vocabulary import fill_in_tokens
 
 Json = dict[str, Any]
 
@@ -82,13 +86,30 @@ def show(library: Library, data: bytes) -> Json:
         "details": _details(facts, reference),
         "messages": [dict(message) for message in layer.messages],
         "model_info": _model_info(header, facts, verbose, _served_context(library, reference, header)),
-        "capabilities": ["completion"],
+        "capabilities": _capabilities(header, template),
         "modified_at": _modified_at(reference),
         "bankml": _bankml(reference.source, facts),
     }
     if verbose:
         shown["tensors"] = [{"name": t.name, "type": t.type.name, "shape": list(t.shape)} for t in header.tensors]
     return {name: value for name, value in shown.items() if value not in ("", [])}
+
+
+def _capabilities(header: Header, source: str) -> list[str]:
+    """What the model can do besides completing a text, by its template and vocabulary. One that cannot be read, whose
+    model is not served either, can do nothing else."""
+    found = ["completion"]
+    with suppress(BankmlError):
+        template = ChatTemplate(source)
+        if template.capabilities.tool_calls or family_of(source) is not None:
+            found.append("tools")
+        if template_thinks(template):
+            found.append("thinking")
+    with suppress(BankmlError):
+        tokens = fill_in_tokens(header.metadata)
+        if None not in (tokens.prefix, tokens.suffix, tokens.middle):
+            found.append("insert")
+    return found
 
 
 def _listed(library: Library, reference: Reference) -> Json:

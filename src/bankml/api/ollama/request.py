@@ -16,7 +16,7 @@ from bankml.errors import RequestError
 from bankml.grammar.constraint import ANY_OBJECT, ConstraintSpec
 from bankml.grammar.json_schema import json_schema_to_grammar
 from bankml.grammar.matcher import Grammar
-from bankml.library.request import GenerationRequest, RawPrompt, ResponseOptions
+from bankml.library.request import GenerationRequest, InfillPrompt, RawPrompt, ResponseOptions
 from bankml.text.messages import Conversation
 
 TOOLS_UNSUPPORTED = "tools are not supported"
@@ -48,7 +48,9 @@ class OllamaRequest:
     truncate: bool
 
 
-def read_common(body: Mapping[str, Any], prompt: Callable[[], Conversation | RawPrompt] | None) -> OllamaRequest:
+def read_common(
+    body: Mapping[str, Any], prompt: Callable[[], Conversation | RawPrompt | InfillPrompt] | None
+) -> OllamaRequest:
     """The request in `body`; `prompt` makes its prompt, None for a request without one. Raises RequestError with one
     sentence: the field, what is accepted and what was received."""
     for name in NAMES:

@@ -43,7 +43,7 @@ def read_messages_request(data: bytes) -> GenerationRequest:
     body = read_object(data)
     request = chat_request(chat_body(body))
     left_out = ("context_management",) if body.get("context_management") else ()
-    return replace(request, response=replace(request.response, left_out=left_out))
+    return replace(request, response=replace(request.response, left_out=(*request.response.left_out, *left_out)))
 
 
 def chat_body(body: Body) -> dict[str, Any]:

@@ -6,6 +6,7 @@ refused by name: see UNSUPPORTED.
 
 from collections.abc import Mapping
 from dataclasses import replace
+from types import UnionType
 from typing import Any
 
 from bankml.api.reading import fields
@@ -15,7 +16,14 @@ from bankml.api.reading.messages import read_conversation
 from bankml.api.reading.prompts import read_prompts
 from bankml.api.reading.sampling import read_sampling
 from bankml.errors import RequestError
-from bankml.library.request import UNLIMITED, GenerationRequest, ResponseOptions, ThoughtBudget
+from bankml.library.request import (
+    UNLIMITED,
+    GenerationRequest,
+    InfillPrompt,
+    RawPrompt,
+    ResponseOptions,
+    ThoughtBudget,
+)
 
 Body = Mapping[str, Any]
 
@@ -59,7 +67,6 @@ COMPLETION_UNSUPPORTED: Unsupported = {
 
 TEXT_COMPLETION_UNSUPPORTED: Unsupported = {
     "best_of": ((1,), "one answer is computed"),
-    "suffix": (("",), "text is continued at its end only"),
 }
 
 FLAGS = (
@@ -102,6 +109,7 @@ def chat_request(body: Body, parallel: int = 1) -> GenerationRequest:
     check_ignored(body)
     fields.string(body, "grammar")
     limits = _limits(body, parallel)
+    limits["response"] = replace(limits["response"], left_out=_unread(body))
     conversation = read_conversation(body)
     return GenerationRequest(
         prompt=conversation,
@@ -112,10 +120,30 @@ def chat_request(body: Body, parallel: int = 1) -> GenerationRequest:
     )
 
 
+READ_IF: Mapping[str, type | UnionType] = {
+    "tool_choice": str | dict,
+    "parallel_tool_calls": bool,
+    "reasoning_budget_tokens": int | float,
+    "thinking_budget_tokens": int | float,
+}
+"""Fields that count only with a value of their type, as in llama-server."""
+
+
+def _unread(body: Body) -> tuple[str, ...]:
+    """The fields of READ_IF that have another value: the response says that they are left out."""
+    given = {name: body[name] for name in READ_IF if body.get(name) is not None}
+    return tuple(
+        name
+        for name, value in given.items()
+        if not isinstance(value, READ_IF[name]) or (isinstance(value, bool) and READ_IF[name] is not bool)
+    )
+
+
 def _thought_budget(body: Body) -> ThoughtBudget:
     """A value that is no number is none, as in llama-server."""
     names = ("reasoning_budget_tokens", "thinking_budget_tokens")
-    tokens = next((body[name] for name in names if isinstance(body.get(name), int | float)), UNLIMITED)
+    unread = _unread(body)
+    tokens = next((body[name] for name in names if body.get(name) is not None and name not in unread), UNLIMITED)
     if not UNLIMITED <= tokens <= fields.INT32_MAX:
         raise RequestError(
             f"Field 'reasoning_budget_tokens': Value must be between {UNLIMITED} <= value <= {fields.INT32_MAX}, "
@@ -134,6 +162,13 @@ def read_text_completion(data: bytes, parallel: int = 1) -> GenerationRequest:
     body = read_object(data)
     request = completion_request(body, parallel)
     refuse_unsupported(body, TEXT_COMPLETION_UNSUPPORTED)
+    if suffix := fields.string(body, "suffix"):
+        if body.get("echo"):
+            raise fields.refuse("suffix", "a gap is filled without an echo of the text around it")
+        if request.more_prompts:
+            raise fields.refuse("suffix", "it is for one prompt")
+        assert isinstance(request.prompt, RawPrompt)  # the body's own
+        request = replace(request, prompt=InfillPrompt(request.prompt.parts, (suffix,)))
     if fields.boolean(body, "echo", False):
         if request.sampling.n_probs and request.sampling.post_sampling_probs:
             raise fields.refuse("post_sampling_probs", "no sampler runs on a prompt: leave it out with 'echo'")

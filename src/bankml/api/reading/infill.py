@@ -15,7 +15,8 @@ def read_infill(data: bytes) -> GenerationRequest:
     """Reads the body of `POST /infill`. Raises RequestError with one sentence, in llama-server's words
     where it has some."""
     body = read_object(data)
-    if not isinstance(begun := body.get("prompt") or "", str):
+    begun = body.get("prompt")
+    if not isinstance(begun, str | None):
         raise RequestError('"prompt" must be a string')
     for name in ("input_prefix", "input_suffix"):
         if body.get(name) is None:
@@ -23,7 +24,7 @@ def read_infill(data: bytes) -> GenerationRequest:
     prompt = InfillPrompt(
         prefix=_text(body["input_prefix"], "input_prefix"),
         suffix=_text(body["input_suffix"], "input_suffix"),
-        begun=begun,
+        begun=begun or "",
         files=_files(body.get("input_extra")),
     )
     return replace(completion_request({**body, "prompt": ""}), prompt=prompt)

@@ -36,7 +36,7 @@ def read_responses(data: bytes) -> GenerationRequest:
     body = read_object(data)
     chat, left_out = chat_body(body)
     request = chat_request(chat)
-    return replace(request, response=replace(request.response, left_out=left_out))
+    return replace(request, response=replace(request.response, left_out=(*request.response.left_out, *left_out)))
 
 
 def chat_body(body: Body) -> tuple[dict[str, Any], tuple[str, ...]]:

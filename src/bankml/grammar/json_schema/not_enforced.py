@@ -20,6 +20,9 @@ ENFORCED = {
     "object": frozenset({"properties", "additionalProperties"}),
 }
 
+EMPTY_COUNTS = ("not", "contains")
+"""Keywords that assert something with the empty schema too."""
+
 MOST_LISTED = 64
 """Paths that a response lists."""
 
@@ -39,6 +42,7 @@ def _dropped(schema: object, path: str, root: object, seen: set[str]) -> Iterato
     if not isinstance(schema, dict):
         return
     given = {key for key, value in schema.items() if key in ASSERTIONS and value not in (None, {}, [])}
+    given |= {key for key in EMPTY_COUNTS if schema.get(key) == {}}
     given -= {key for key in given if schema[key] is False and key in ("uniqueItems", "unevaluatedProperties")}
     ref = schema.get("$ref")
     if ref is not None:
