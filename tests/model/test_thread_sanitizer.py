@@ -40,7 +40,8 @@ def test_no_thread_races_another(tmp_path):
     program = tmp_path / "threads"
     linked = subprocess.run([compiler, *FLAGS, *objects, "-o", program, "-lpthread"], capture_output=True, check=False)
     assert linked.returncode == 0, linked.stderr.decode(errors="replace")
-    # A process has one sanitizer: `make sanitize` preloads the address sanitizer's library, which this program must not get.
+    # A process has one sanitizer: `make sanitize` preloads the address sanitizer's library, which this program must not
+    # get.
     environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
     done = subprocess.run([program], env=environment, capture_output=True, check=False, timeout=300)
     if b"unexpected memory mapping" in done.stderr:

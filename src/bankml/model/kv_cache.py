@@ -54,6 +54,28 @@ def cache_type_from(environment: Mapping[str, str] = os.environ) -> CacheType:
 
 
 @dataclass(frozen=True)
+class CacheRows:
+    """Where the rows of a micro-batch stand in one sequence and in its cells.
+
+    `position` is the first row's. Without `places` (int32 [n], the cell of each row) a row's cell is its position; with
+    them `positions` (int32 [cells looked at]) has the position of the token in each cell, -1 for an empty one.
+    """
+
+    position: int
+    places: npt.NDArray[np.int32] | None = None
+    positions: npt.NDArray[np.int32] | None = None
+
+
+@dataclass(frozen=True)
+class LayerCells:
+    """What one layer's attention needs of the sequence: its keys and values, and where the rows stand in them."""
+
+    k: npt.NDArray[Any]
+    v: npt.NDArray[Any]
+    rows: CacheRows
+
+
+@dataclass(frozen=True)
 class KVCells:
     """Keys and values of the first `cells` tokens: [layer][kv_heads][cells][row], in the cache's type."""
 
@@ -88,6 +110,7 @@ class KVCache:
         self._v: npt.NDArray[Any] = zeros(shape, kind.dtype)
         self.layers = [(self._k[i], self._v[i]) for i in range(config.n_layer)]
         self.cells = cells
+        self.window_cells = 0
         self.kind = kind
 
     @property
@@ -99,6 +122,11 @@ class KVCache:
     def cell_bytes(self) -> int:
         """Bytes of one token's keys and values."""
         return self.nbytes // self.cells
+
+    def place(self, position: int, n: int) -> list[LayerCells]:
+        """The cells of each layer for `n` rows at `position` on."""
+        rows = CacheRows(position)
+        return [LayerCells(k, v, rows) for k, v in self.layers]
 
     def view(self, n: int) -> KVCells:
         """The first `n` cells: a view, not a copy."""

@@ -43,7 +43,7 @@ class Model:
         self.config = config
         self.n_ctx = context_size(n_ctx, config.context_length)
         self.cache = KVCache(config, cells, kind)
-        self._decoder = Decoder(config, Weights(verified), pool, cells, llama_threads)
+        self._decoder = Decoder(config, Weights(verified), pool, self.cache, llama_threads)
         self._logits = np.zeros((1, config.n_vocab), np.float32)
         self.logits: npt.NDArray[np.float32] = self._logits[0]
 
