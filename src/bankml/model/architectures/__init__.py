@@ -4,7 +4,17 @@ block's forward pass."""
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
-from bankml.model.architectures import granite, llama, mistral3, olmo2, phi3, qwen2, qwen3, smollm3
+from bankml.model.architectures import (
+    granite,
+    llama,
+    mistral3,
+    olmo2,
+    phi3,
+    qwen2,
+    qwen3,
+    qwen3moe,
+    smollm3,
+)
 from bankml.model.keys import MetadataKeys
 from bankml.model.shape import Extents, HuggingFaceMapping, LayerTensors, ModelConfig, ModelShape
 
@@ -63,6 +73,6 @@ class Architecture(Protocol):
         """Layer i."""
 
 
-_MODULES: tuple[Architecture, ...] = (llama, qwen2, qwen3, granite, smollm3, olmo2, mistral3, phi3)
+_MODULES: tuple[Architecture, ...] = (llama, qwen2, qwen3, granite, smollm3, olmo2, mistral3, phi3, qwen3moe)
 
 ARCHITECTURES: Mapping[str, Architecture] = {one.NAME: one for one in _MODULES}
