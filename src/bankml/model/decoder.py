@@ -9,11 +9,10 @@ from bankml import _native
 from bankml.model.architectures import ARCHITECTURES, Block
 from bankml.model.buffers import Buffers
 from bankml.model.kv_cache import KVCache, LayerCells
+from bankml.model.limits import MICRO_BATCH
 from bankml.model.ops import Attention, ModelOps, Rope, Rows
 from bankml.model.shape import ModelConfig, Temperature
 from bankml.model.weights import Weights
-
-MICRO_BATCH = 512  # tokens, llama-server's default --ubatch-size
 
 
 class Decoder:

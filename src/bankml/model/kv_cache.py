@@ -10,8 +10,10 @@ import numpy.typing as npt
 
 from bankml import _native
 from bankml.errors import UsageError
+from bankml.model.limits import MICRO_BATCH
 from bankml.model.pages import copied, zeros
 from bankml.model.shape import ModelConfig
+from bankml.model.window_cells import EMPTY, WindowCells, window_cells
 
 
 @dataclass(frozen=True)
@@ -76,11 +78,28 @@ class LayerCells:
 
 
 @dataclass(frozen=True)
+class WindowState:
+    """Keys and values that a sliding window still sees: [layer][kv_heads][token][row], with the tokens' positions."""
+
+    positions: npt.NDArray[np.int32]
+    k: npt.NDArray[Any]
+    v: npt.NDArray[Any]
+
+    @property
+    def nbytes(self) -> int:
+        return self.positions.nbytes + self.k.nbytes + self.v.nbytes
+
+
+@dataclass(frozen=True)
 class KVCells:
-    """Keys and values of the first `cells` tokens: [layer][kv_heads][cells][row], in the cache's type."""
+    """Keys and values of the first `cells` tokens: [layer][kv_heads][cells][row], in the cache's type.
+
+    Of a model with a sliding window only those layers that see every position; `window` has the others' tokens.
+    """
 
     k: npt.NDArray[Any]
     v: npt.NDArray[Any]
+    window: WindowState | None = None
 
     @property
     def cells(self) -> int:
@@ -88,10 +107,10 @@ class KVCells:
 
     @property
     def nbytes(self) -> int:
-        return self.k.nbytes + self.v.nbytes
+        return self.k.nbytes + self.v.nbytes + (0 if self.window is None else self.window.nbytes)
 
     def pieces(self) -> Iterator[memoryview]:
-        """All of its bytes, K's before V's, each piece the cells of one head; writing to them writes the state."""
+        """All bytes of k and then of v, each piece the cells of one head; writing to them writes the state."""
         for array in (self.k, self.v):
             for layer in array:
                 for head in layer:
@@ -99,37 +118,61 @@ class KVCells:
 
 
 class KVCache:
-    """Keys and values in `kind`, [layer][kv_heads][cells][row]; the cell of a token is its position.
+    """Keys and values in `kind`, [layer][kv_heads][cells][row].
 
+    The cell of a token is its position; layers with a sliding window have a shorter cache with cells by WindowCells.
     Raises UsageError where the model's heads are not whole blocks of the type.
     """
 
     def __init__(self, config: ModelConfig, cells: int, kind: CacheType = F16) -> None:
-        shape = (config.n_layer, config.kv_heads, cells, kind.row(config.head_size))
-        self._k: npt.NDArray[Any] = zeros(shape, kind.dtype)
-        self._v: npt.NDArray[Any] = zeros(shape, kind.dtype)
-        self.layers = [(self._k[i], self._v[i]) for i in range(config.n_layer)]
+        row = kind.row(config.head_size)
+        windowed = [config.windowed(i) for i in range(config.n_layer)]
         self.cells = cells
         self.window_cells = 0
         self.kind = kind
+        self._ring: WindowCells | None = None
+        if config.window is not None:
+            self.window_cells = window_cells(cells, config.window.size, MICRO_BATCH)
+            self._ring = WindowCells(self.window_cells, config.window.size)
+
+        def arrays(layers: int, size: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+            shape = (layers, config.kv_heads, size, row)
+            return zeros(shape, kind.dtype), zeros(shape, kind.dtype)
+
+        self._k, self._v = arrays(windowed.count(False), cells)
+        self._window_k, self._window_v = arrays(windowed.count(True), self.window_cells)
+        full = iter(zip(self._k, self._v, strict=True))
+        short = iter(zip(self._window_k, self._window_v, strict=True))
+        self.layers = [next(short if one else full) for one in windowed]
+        self._windowed = windowed
 
     @property
     def nbytes(self) -> int:
         """Bytes of a full cache."""
-        return self._k.nbytes + self._v.nbytes
+        return self._k.nbytes + self._v.nbytes + self._window_k.nbytes + self._window_v.nbytes
 
     @property
     def cell_bytes(self) -> int:
-        """Bytes of one token's keys and values."""
-        return self.nbytes // self.cells
+        """Bytes of one token's keys and values in the layers that see every position."""
+        return (self._k.nbytes + self._v.nbytes) // self.cells
+
+    @property
+    def window_first(self) -> int:
+        """The lowest position whose keys and values the layers with a sliding window have; -1: none, or no window."""
+        return EMPTY if self._ring is None else self._ring.first
 
     def place(self, position: int, n: int) -> list[LayerCells]:
-        """The cells of each layer for `n` rows at `position` on."""
-        rows = CacheRows(position)
-        return [LayerCells(k, v, rows) for k, v in self.layers]
+        """The cells of each layer for `n` rows at `position` on; what was there and behind is dropped."""
+        rows = window_rows = CacheRows(position)
+        if self._ring is not None:
+            window_rows = CacheRows(position, *self._ring.place(position, n))
+        return [
+            LayerCells(k, v, window_rows if windowed else rows)
+            for (k, v), windowed in zip(self.layers, self._windowed, strict=True)
+        ]
 
     def view(self, n: int) -> KVCells:
-        """The first `n` cells: a view, not a copy."""
+        """The first `n` cells: a view, not a copy, and without a sliding window's."""
         if not 0 <= n <= self.cells:
             raise ValueError(f"n={n} exceeds the cache's {self.cells} cells")
         return KVCells(self._k[:, :, :n], self._v[:, :, :n])
@@ -137,11 +180,30 @@ class KVCache:
     def save(self, n: int) -> KVCells:
         """A copy of the first `n` cells."""
         seen = self.view(n)
-        return KVCells(copied(seen.k), copied(seen.v))
+        return KVCells(copied(seen.k), copied(seen.v), self.save_window())
 
     def load(self, state: KVCells, n: int | None = None) -> None:
-        """Copies the first `n` cells of `state` (None: all of them) into the cache; later cells keep their contents."""
+        """Copies the first `n` cells of `state` (None: all of them) into the cache; later cells keep their contents.
+
+        A sliding window's tokens are all copied, in place of those that the cache had.
+        """
         n = state.cells if n is None else n
         to = self.view(n)
         to.k[...] = state.k[:, :, :n]
         to.v[...] = state.v[:, :, :n]
+        if state.window is not None:
+            self.load_window(state.window)
+
+    def save_window(self) -> WindowState | None:
+        """A copy of what the sliding windows still see; None: the model has none."""
+        if self._ring is None:
+            return None
+        cells = self._ring.visible()
+        return WindowState(self._ring.positions_of(cells), self._window_k[:, :, cells], self._window_v[:, :, cells])
+
+    def load_window(self, state: WindowState) -> None:
+        """Puts a copy back in place of all tokens of the layers with a sliding window."""
+        if self._ring is not None:
+            places = self._ring.restore(state.positions)
+            self._window_k[:, :, places] = state.k
+            self._window_v[:, :, places] = state.v

@@ -7,6 +7,9 @@ DEFAULT_CONTEXT = 4096
 MAX_CONTEXT = 1 << 24
 """More tokens than any model was trained on."""
 
+MICRO_BATCH = 512
+"""Tokens of one forward pass at most, llama-server's default --ubatch-size: bits depend on it."""
+
 CONTEXT_STEP = 256
 """llama.cpp rounds a context up to whole steps of this many tokens."""
 

@@ -10,9 +10,9 @@ from bankml import _native
 from bankml.errors import UsageError
 from bankml.gate.verify import Verified
 from bankml.model.config import read_config
-from bankml.model.decoder import MICRO_BATCH, Decoder
-from bankml.model.kv_cache import CacheType, KVCache, KVCells, cache_type_from
-from bankml.model.limits import MAX_CONTEXT, MAX_THREADS, context_cells, context_size
+from bankml.model.decoder import Decoder
+from bankml.model.kv_cache import CacheType, KVCache, KVCells, WindowState, cache_type_from
+from bankml.model.limits import MAX_CONTEXT, MAX_THREADS, MICRO_BATCH, context_cells, context_size
 from bankml.model.shape import ModelConfig
 from bankml.model.weights import Weights
 
@@ -84,6 +84,27 @@ class Model:
     def cell_bytes(self) -> int:
         """Bytes that one token's keys and values take."""
         return self.cache.cell_bytes
+
+    @property
+    def window(self) -> int:
+        """Positions that layers with a sliding window see; 0: there are none."""
+        return 0 if self.config.window is None else self.config.window.size
+
+    @property
+    def window_first(self) -> int:
+        """The lowest position that those layers have; -1: none."""
+        return self.cache.window_first
+
+    def save_window(self) -> WindowState:
+        """A copy of what those layers still see."""
+        state = self.cache.save_window()
+        if state is None:
+            raise ValueError("the model has no sliding window")
+        return state
+
+    def load_window(self, state: WindowState) -> None:
+        """Puts the copy back."""
+        self.cache.load_window(state)
 
     def view(self, n: int) -> KVCells:
         """The first `n` cells of the cache themselves, not a copy."""

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from bankml.model.architectures import (
+    gemma2,
+    gemma3,
     granite,
     llama,
     mistral3,
@@ -73,6 +75,18 @@ class Architecture(Protocol):
         """Layer i."""
 
 
-_MODULES: tuple[Architecture, ...] = (llama, qwen2, qwen3, granite, smollm3, olmo2, mistral3, phi3, qwen3moe)
+_MODULES: tuple[Architecture, ...] = (
+    llama,
+    mistral3,
+    qwen2,
+    qwen3,
+    qwen3moe,
+    gemma2,
+    gemma3,
+    phi3,
+    smollm3,
+    granite,
+    olmo2,
+)
 
 ARCHITECTURES: Mapping[str, Architecture] = {one.NAME: one for one in _MODULES}
