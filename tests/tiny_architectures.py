@@ -8,7 +8,7 @@ from bankml.gguf.values import ValueType
 from bankml.gguf.writer import TensorSpec, encode_array, encode_value, writing
 from bankml.model.architectures import ARCHITECTURES
 from bankml.model.config import configured, expected_tensors
-from tests.tiny_model import N_VOCAB, vocabulary_entries
+from tests.tiny_model import N_VOCAB, TEMPLATE, vocabulary_entries
 
 N_EMBD, N_FF, HEADS, KV_HEADS, HEAD_SIZE = 128, 96, 2, 1, 64
 CONTEXT = 1024
@@ -34,6 +34,9 @@ MISTRAL3 = YARN | {
 }
 PHI3 = {"rope.dimension_count": 48, "rope.scaling.attn_factor": 1.19, "attention.sliding_window": 262144}
 GRANITE = {"embedding_scale": 12.0, "residual_scale": 0.22, "logit_scale": 8.0, "attention.scale": 0.1}
+WINDOW = {"attention.sliding_window": 64}
+GEMMA2 = WINDOW | {"attn_logit_softcapping": 5.0, "final_logit_softcapping": 3.0}
+GEMMA3 = WINDOW | LINEAR | {"rope.freq_base": 1e6}
 QKV_BIASES = ("attn_q.bias", "attn_k.bias", "attn_v.bias")
 MLP_BIASES = ("attn_output.bias", "ffn_gate.bias", "ffn_up.bias", "ffn_down.bias")
 LONG_AND_SHORT = ("rope_factors_long.weight", "rope_factors_short.weight")
@@ -56,6 +59,10 @@ TINY = {
     "granite": ("granite", 2, GRANITE, (), ()),
     "smollm3": ("smollm3", 5, {}, (), ()),
     "olmo2": ("olmo2", 2, {}, (), ("output.weight",)),
+    "olmo3": ("olmo2", 4, WINDOW | YARN, (), ("output.weight",)),
+    "gemma2": ("gemma2", 3, GEMMA2, (), ()),
+    "gemma3": ("gemma3", 7, GEMMA3, (), ()),
+    "gemma3-pattern": ("gemma3", 3, WINDOW | {"attention.sliding_window_pattern": [True, False, True]}, (), ()),
     "phi3-short": ("phi3", 2, PHI3 | {"rope.scaling.original_context_length": 4096}, ("attn_qkv",), LONG_AND_SHORT),
     "phi3-long": ("phi3", 2, PHI3 | {"rope.scaling.original_context_length": 512}, ("attn_qkv",), LONG_AND_SHORT),
 }
@@ -100,11 +107,11 @@ def values(rng, spec):
     return width * rng.standard_normal(shape)
 
 
-def tiny_architecture(folder, name):
+def tiny_architecture(folder, name, template=TEMPLATE):
     """Writes `NAME.gguf` and its record into `folder`; returns it verified."""
     rng, path, specs = np.random.default_rng(7), folder / f"{name}.gguf", specs_of(name)
     entries = [entry(key, value) for key, value in metadata_of(name).items()]
-    with writing(path, [*entries, *vocabulary_entries()], specs) as out:
+    with writing(path, [*entries, *vocabulary_entries(template)], specs) as out:
         for spec in specs:
             out.write(values(rng, spec).astype(np.float32 if spec.type is F32 else np.float16).tobytes())
     fork = folder / f"{name}.gguf.FORK.json"

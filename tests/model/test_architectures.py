@@ -1,20 +1,23 @@
 """Every architecture: the reference's recorded probabilities, in each instruction set and type of K/V cache."""
 
 import json
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from bankml import _native
+from bankml.engine.checkpoints import TAIL
 from bankml.model.model import Model
 from bankml.sampling.logprobs import token_probs
 from tests.model.test_kernels import with_kernels
 from tests.tiny_architectures import CONTEXT, TINY, prompt, tiny_architecture
 
 RECORDED = json.loads((Path(__file__).parents[1] / "recordings" / "model" / "architectures.json").read_text())
-# One row, some, a tile of attention with a row over, and a second micro-batch; then lone rows, which split long caches.
-LENGTHS = (1, 5, 65, 530)
+# One row, some, a tile of attention with a row over, a second micro-batch, and more than the shorter cache of a sliding
+# window; then lone rows, which split long caches.
+LENGTHS = (1, 5, 65, 530, 900)
 SHORT = 65  # the definition is slow
 STEPS, TOP = 3, 4
 
@@ -38,9 +41,11 @@ def opened(tmp_path_factory):
 def probabilities(model, n, tokens):
     """After a prompt of n tokens and after each of `tokens`: the likeliest tokens and their logarithms' bits."""
     found = []
-    for start in range(0, n, 512):
-        batch = prompt(n)[start : start + 512]
-        model.forward(batch, start, logits=start + len(batch) == n)
+    cuts = {0, n} | ({at for at in (n - TAIL - 512, n - TAIL) if at > 0} if model.window else set())
+    for begin, end in pairwise(sorted(cuts)):
+        for start in range(begin, end, 512):
+            batch = prompt(n)[start : min(start + 512, end)]
+            model.forward(batch, start, logits=start + len(batch) == n)
     for i, token in enumerate(tokens):
         top = token_probs(model.logits, token, TOP).top
         found.append([[one, int(np.float32(value).view(np.uint32))] for one, value in top])

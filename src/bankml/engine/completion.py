@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from bankml import __version__
+from bankml.engine.checkpoints import PromptLayout, WindowCheckpoints
 from bankml.engine.parts import ForwardPass, TextPieces, TokenPieces, TokenSampler
 from bankml.engine.prompt_cache import PromptCache, swap_prefix
 from bankml.engine.slot import Slot
@@ -34,6 +35,8 @@ class Engine:
     vocabulary: TokenPieces
     slot: Slot = field(default_factory=Slot)
     prompt_cache: PromptCache | None = None
+    windows: WindowCheckpoints | None = None
+    """The slot's checkpoints where the model has a sliding window."""
     restored: list[str] = field(default_factory=list)
     """The sha256 of every slot file that was restored: its keys and values may be in the slot or the prompt cache."""
 
@@ -48,12 +51,13 @@ class Engine:
 @dataclass(frozen=True)
 class Job:
     """A prompt to complete. `max_tokens` is UNLIMITED or a count; 0 gives one token, as in llama-server. `preserved`
-    are control tokens that have their text in the answer."""
+    are control tokens that have their text in the answer; `user_starts` the positions where user messages begin."""
 
     prompt: Sequence[int]
     max_tokens: int = UNLIMITED
     cache_prompt: bool = True
     preserved: frozenset[int] = frozenset()
+    user_starts: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,12 +160,12 @@ def complete(
     model, slot, vocabulary = engine.model, engine.slot, engine.vocabulary
     fits(len(job.prompt), model.n_ctx)
     if engine.prompt_cache is not None:
-        swap_prefix(job.prompt, slot, model, engine.prompt_cache, job.cache_prompt)
+        swap_prefix(job.prompt, slot, model, engine.prompt_cache, job.cache_prompt, engine.windows)
     started = clock()
     sampler.accept_all(job.prompt)
-    cached = slot.begin(job.prompt, job.cache_prompt)
+    cached = slot.begin(job.prompt, job.cache_prompt, engine.windows)
     progress(PromptProgress(len(job.prompt), cached, cached))
-    for processed in _compute_prompt(job.prompt, model, slot, cancelled):
+    for processed in _compute_prompt(job, engine, cancelled):
         progress(PromptProgress(len(job.prompt), cached, processed))
     count, first = 0, 0.0
     while True:
@@ -190,9 +194,7 @@ def complete(
         slot.extend([token])
 
 
-def _compute_prompt(
-    prompt: Sequence[int], model: ForwardPass, slot: Slot, cancelled: Callable[[], bool]
-) -> Iterator[int]:
+def _compute_prompt(job: Job, engine: Engine, cancelled: Callable[[], bool]) -> Iterator[int]:
     """Yields after each micro-batch how many of the prompt's tokens the cache holds. A cancellation takes effect
     between two layers; the slot then has the tokens of the micro-batches before."""
 
@@ -200,10 +202,18 @@ def _compute_prompt(
         if cancelled():
             raise Cancelled
 
+    prompt, slot, windows = job.prompt, engine.slot, engine.windows
+    layout, end = PromptLayout(len(prompt), job.user_starts), 0
     while len(slot) < len(prompt):
         checkpoint()
-        batch = list(prompt[len(slot) : len(slot) + MICRO_BATCH])
-        model.forward(batch, len(slot), logits=len(slot) + len(batch) == len(prompt), checkpoint=checkpoint)
+        if windows is None:
+            end = len(prompt)
+        elif len(slot) >= end:
+            end = windows.batch_end(len(slot), layout)
+            windows.before_batch(len(slot), end, layout)
+        batch = list(prompt[len(slot) : min(len(slot) + MICRO_BATCH, end)])
+        last = len(slot) + len(batch) == len(prompt)
+        engine.model.forward(batch, len(slot), logits=last, checkpoint=checkpoint)
         slot.extend(batch)
         yield len(slot)
 

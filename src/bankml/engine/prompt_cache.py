@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bankml.engine.checkpoints import Checkpoint, WindowCheckpoints
 from bankml.engine.parts import Cells
 from bankml.engine.slot import Slot, Tokens, common_prefix
 
@@ -32,14 +33,16 @@ MIN_ENTRY_KEPT = np.float32(0.25)
 
 @dataclass(frozen=True)
 class CachedPrompt:
-    """The tokens of one conversation, with their keys and values."""
+    """The tokens of one conversation, with their keys and values; of a sliding window with its checkpoints."""
 
     tokens: Tokens
     state: KVCells
+    checkpoints: tuple[Checkpoint, ...] = ()
 
     @property
     def nbytes(self) -> int:
-        return entry_bytes(len(self.tokens), self.state.nbytes)
+        kept = sum(one.state.nbytes for one in self.checkpoints)
+        return entry_bytes(len(self.tokens), self.state.nbytes) + kept
 
 
 def entry_bytes(n_tokens: int, state_bytes: int) -> int:
@@ -153,30 +156,42 @@ def can_extend(current: Tokens, prompt: Tokens) -> bool:
     return not found * np.float32(len(prompt)) / np.float32(len(current)) < MIN_SLOT_KEPT
 
 
-def swap_prefix(prompt: Sequence[int], slot: Slot, cells: Cells, cache: PromptCache, reuse: bool = True) -> None:
+def swap_prefix(
+    prompt: Sequence[int],
+    slot: Slot,
+    cells: Cells,
+    cache: PromptCache,
+    reuse: bool = True,
+    windows: WindowCheckpoints | None = None,
+) -> None:
     """Before `prompt` is computed: saves what the slot would lose, and restores the cached prefix of its conversation.
 
     Only the cells of an entry's common prefix with `prompt` are copied; the rest would be dropped. Without `reuse` none
-    are, but llama-server removes the entry all the same.
+    are, but llama-server removes the entry all the same. Of a model with a sliding window all cells are, since what a
+    window has lost decides how much is kept.
     """
     current, new = np.array(slot.tokens, np.int32), np.array(list(prompt), np.int32)
     if can_extend(current, new):
         return
     if len(current):
-        _save(current, cells, cache)
+        _save(current, cells, cache, windows)
     entry = cache.take(current, new)
     if entry is not None:
         common = common_prefix(entry.tokens, new) if reuse else 0
+        if windows is not None:
+            common = len(entry.tokens)
+            windows.replace(entry.checkpoints)
         slot.clear()
         cells.load(entry.state, common)
         slot.extend(entry.tokens[:common].tolist())
     cache.trim()
 
 
-def _save(current: Tokens, cells: Cells, cache: PromptCache) -> None:
+def _save(current: Tokens, cells: Cells, cache: PromptCache, windows: WindowCheckpoints | None) -> None:
     if not cache.admit(current, entry_bytes(len(current), len(current) * cells.cell_bytes)):
         return
     try:
-        cache.add(CachedPrompt(current, cells.save(len(current))))
+        checkpoints = () if windows is None else windows.all
+        cache.add(CachedPrompt(current, cells.save(len(current)), checkpoints))
     except MemoryError:
         cache.shrink()

@@ -1,9 +1,15 @@
 """The slot: the tokens whose keys and values are in the model's KV cache, from position 0 on."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from bankml.engine.checkpoints import WindowCheckpoints
 
 Tokens = NDArray[np.int32]
 
@@ -31,14 +37,19 @@ class Slot:
     def tokens(self) -> tuple[int, ...]:
         return tuple(self._tokens)
 
-    def begin(self, prompt: Sequence[int], reuse: bool) -> int:
+    def begin(self, prompt: Sequence[int], reuse: bool, windows: WindowCheckpoints | None = None) -> int:
         """Keeps the reusable prefix for `prompt` and drops the rest; returns the number of tokens kept.
 
         That is the longest common prefix, but one token less when it is the entire prompt: the last token has to be
-        computed for its logits. Without `reuse` (`cache_prompt: false`) nothing is kept.
+        computed for its logits. Without `reuse` (`cache_prompt: false`) nothing is kept. Of a model with a sliding
+        window it may be less, down to what one of `windows` has.
         """
         kept = common_prefix(self._tokens, list(prompt)) if reuse else 0
+        if windows is not None:
+            kept = windows.resume(kept, len(prompt))
         kept = min(kept, max(0, len(prompt) - 1))
+        if windows is not None:
+            windows.keep(kept)
         del self._tokens[kept:]
         return kept
 

@@ -24,6 +24,7 @@ def save(engine: Engine, model_sha256: str, folder: SlotFolder, name: str) -> Sl
     """Writes the slot to the file `name`. Raises RequestError for a name that is not a regular file's, FileProblem; the
     file is then unchanged."""
     tokens = engine.slot.tokens
+    _require_no_window(engine, "save")
     origin = Origin.of(engine.model, model_sha256)
     try:
         key = folder.writing_key()
@@ -41,6 +42,7 @@ def restore(engine: Engine, model_sha256: str, folder: SlotFolder, name: str) ->
 
     Raises RequestError with the reason. The slot is then as it was where there is no such file, else empty.
     """
+    _require_no_window(engine, "restore")
     origin = Origin.of(engine.model, model_sha256)
     try:
         with folder.reading(name) as source:
@@ -62,4 +64,11 @@ def erase(engine: Engine) -> int:
     """Empties the slot; returns how many tokens it had. The prompt cache stays as it is."""
     n_erased = len(engine.slot)
     engine.slot.clear()
+    if engine.windows is not None:
+        engine.windows.replace(())
     return n_erased
+
+
+def _require_no_window(engine: Engine, action: str) -> None:
+    if engine.windows is not None:
+        raise RequestError(f"Unable to {action} slot: slot files of models with a sliding window are not supported")

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from bankml.engine.checkpoints import window_checkpoints
 from bankml.engine.completion import ENGINE, Engine
 from bankml.engine.memory import configured_cache_limit, give_back_memory
 from bankml.engine.prompt_cache import prompt_cache
@@ -69,7 +70,9 @@ def _load(
         source=source,
         verified=verified,
         provenance=Provenance(ENGINE, verified.sha256, verified.verdict.kind),
-        engine=Engine(model, tokenizer, prompt_cache=prompt_cache(limit, model.n_ctx)),
+        engine=Engine(
+            model, tokenizer, prompt_cache=prompt_cache(limit, model.n_ctx), windows=window_checkpoints(model)
+        ),
         tokens=tokenizer,
         template=template,
         defaults=defaults,

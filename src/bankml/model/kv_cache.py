@@ -178,8 +178,9 @@ class KVCache:
         return KVCells(self._k[:, :, :n], self._v[:, :, :n])
 
     def save(self, n: int) -> KVCells:
-        """A copy of the first `n` cells."""
+        """A copy of the first `n` cells; a sliding window's later tokens are dropped."""
         seen = self.view(n)
+        self.truncate_window(n)
         return KVCells(copied(seen.k), copied(seen.v), self.save_window())
 
     def load(self, state: KVCells, n: int | None = None) -> None:
@@ -193,6 +194,11 @@ class KVCache:
         to.v[...] = state.v[:, :, :n]
         if state.window is not None:
             self.load_window(state.window)
+
+    def truncate_window(self, n: int) -> None:
+        """Drops what layers with a sliding window have beyond the first `n` positions."""
+        if self._ring is not None:
+            self._ring.truncate(n)
 
     def save_window(self) -> WindowState | None:
         """A copy of what the sliding windows still see; None: the model has none."""

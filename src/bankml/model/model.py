@@ -95,6 +95,10 @@ class Model:
         """The lowest position that those layers have; -1: none."""
         return self.cache.window_first
 
+    def truncate_window(self, n_tokens: int) -> None:
+        """Drops what those layers have beyond the first `n_tokens` positions."""
+        self.cache.truncate_window(n_tokens)
+
     def save_window(self) -> WindowState:
         """A copy of what those layers still see."""
         state = self.cache.save_window()
