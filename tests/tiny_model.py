@@ -21,13 +21,27 @@ def _spellings():
     return [*bytes_, "<end>"]
 
 
+def count(key, value):
+    return key, encode_value(ValueType.UINT32, value)
+
+
+def text(key, value):
+    return key, encode_value(ValueType.STRING, value)
+
+
+def vocabulary_entries(template=TEMPLATE):
+    return [
+        text("tokenizer.ggml.model", "gpt2"),
+        text("tokenizer.ggml.pre", "smollm"),
+        text("tokenizer.chat_template", template),
+        ("tokenizer.ggml.tokens", encode_array(ValueType.STRING, _spellings())),
+        ("tokenizer.ggml.token_type", encode_array(ValueType.INT32, [1] * 256 + [3])),
+        ("tokenizer.ggml.merges", encode_array(ValueType.STRING, ["a b"])),
+        count("tokenizer.ggml.eos_token_id", END),
+    ]
+
+
 def entries(n_layer, context, n_ff, template=TEMPLATE):
-    def count(key, value):
-        return key, encode_value(ValueType.UINT32, value)
-
-    def text(key, value):
-        return key, encode_value(ValueType.STRING, value)
-
     return [
         text("general.architecture", "llama"),
         count("llama.block_count", n_layer),
@@ -40,13 +54,7 @@ def entries(n_layer, context, n_ff, template=TEMPLATE):
         count("llama.attention.value_length", HEAD_SIZE),
         count("llama.rope.dimension_count", HEAD_SIZE),
         ("llama.attention.layer_norm_rms_epsilon", encode_value(ValueType.FLOAT32, 1e-5)),
-        text("tokenizer.ggml.model", "gpt2"),
-        text("tokenizer.ggml.pre", "smollm"),
-        text("tokenizer.chat_template", template),
-        ("tokenizer.ggml.tokens", encode_array(ValueType.STRING, _spellings())),
-        ("tokenizer.ggml.token_type", encode_array(ValueType.INT32, [1] * 256 + [3])),
-        ("tokenizer.ggml.merges", encode_array(ValueType.STRING, ["a b"])),
-        count("tokenizer.ggml.eos_token_id", END),
+        *vocabulary_entries(template),
     ]
 
 

@@ -1,69 +1,31 @@
-// The arithmetic for model/: a pool, matrices, and coarse operations on float32 arrays. What takes long releases the
-// GIL.
-#include <nanobind/ndarray.h>
-#include <nanobind/stl/optional.h>
+// The arithmetic for model/: a pool, matrices, experts, and coarse operations on float32 arrays. What takes long
+// releases the GIL.
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
-#include <optional>
-#include <stdexcept>
 #include <string>
 #include <system_error>
 #include <tuple>
 #include <utility>
 
+#include "bind/arrays.h"
 #include "bind/bind.h"
 #include "isa/instruction_set.h"
-#include "kernels/attention.h"
-#include "kernels/cache_format.h"
+#include "kernels/experts.h"
 #include "kernels/kernels.h"
 #include "kernels/pool.h"
 #include "kernels/project.h"
 
 namespace nb = nanobind;
 using namespace bankml;
+using namespace bankml::bind;
 
 namespace {
-
-using Rows = nb::ndarray<float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-using Vector = nb::ndarray<float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using ConstVector = nb::ndarray<const float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Halves = nb::ndarray<std::uint16_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using ConstHalves = nb::ndarray<const std::uint16_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Bytes = nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Cache = nb::ndarray<std::uint16_t, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
-using Q8Cache = nb::ndarray<std::uint8_t, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
-using Int8s = nb::ndarray<std::int8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Int32s = nb::ndarray<std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Tokens = nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-// An array of another dtype is refused, not converted: a converted output would be written and thrown away.
-const auto x_ = nb::arg("x").noconvert(), y_ = nb::arg("y").noconvert(), weight_ = nb::arg("weight").noconvert();
-
-using NoGil = nb::call_guard<nb::gil_scoped_release>;
-
-// Lets the GIL go for several rows. One row of the small operations takes no longer than to hand the GIL over and, when
-// two models answer at once, to get it back.
-class NoGilForRows {
-public:
-    explicit NoGilForRows(std::size_t rows) {
-        if (rows > 1) {
-            released_.emplace();
-        }
-    }
-
-private:
-    std::optional<nb::gil_scoped_release> released_;
-};
-
-void require(bool true_of_shapes, const char *message) {
-    if (!true_of_shapes) {
-        throw std::invalid_argument(message);
-    }
-}
 
 const WeightFormat &weight_format(int type) {
     const WeightFormat *format = find_weight_format(type);
@@ -71,13 +33,15 @@ const WeightFormat &weight_format(int type) {
     return *format;
 }
 
-// Matrices that meet the same activation, one behind the other in the output.
+// (type number, bytes, rows) of a matrix.
+using Part = std::tuple<int, Bytes, std::size_t>;
+
+// Matrices that meet the same activation, one behind the other in the output, and what is added to their products.
 class Projection {
 public:
-    // parts: (type number, bytes, rows) of each matrix.
-    Projection(std::shared_ptr<Pool> pool, std::size_t columns,
-               const std::vector<std::tuple<int, Bytes, std::size_t>> &parts)
-        : pool_(std::move(pool)) {
+    Projection(std::shared_ptr<Pool> pool, std::size_t columns, const std::vector<Part> &parts,
+               std::optional<ConstVector> bias)
+        : pool_(std::move(pool)), bias_(std::move(bias)) {
         require(!parts.empty(), "a projection has at least one matrix");
         for (const auto &[type, data, rows] : parts) {
             const WeightFormat &format = weight_format(type);
@@ -88,24 +52,36 @@ public:
             held_.push_back(data);
             rows_ += rows;
         }
+        require(!bias_ || bias_->shape(0) == rows_, "a bias is not as wide as the rows it is added to");
     }
 
     // span: the rows that one sequence has in its micro-batch; none given: all of x is one sequence's.
     void apply(const Rows &x, const Rows &y, std::optional<std::size_t> span) const {
         check(x, y);
-        project(*pool_, matrices_, x.data(), x.shape(0), checked_span(x, span), y.data(), y.shape(1));
+        compute(x, checked_span(x, span), y.data());
     }
 
-    // y += W x
-    void add_to(const Rows &x, const Rows &y, std::optional<std::size_t> span) const {
+    // y += factor * (W x + b)
+    void add_to(const Rows &x, const Rows &y, std::optional<std::size_t> span, float factor) const {
         check(x, y);
-        const std::size_t n = x.shape(0);
-        float *products = pool_->shared(Pool::Shared::products, n * rows_);
-        project(*pool_, matrices_, x.data(), n, checked_span(x, span), products, rows_);
-        kernels().add(n * rows_, y.data(), products);
+        const std::size_t all = x.shape(0) * rows_;
+        float *products = pool_->shared(Pool::Shared::products, all);
+        compute(x, checked_span(x, span), products);
+        if (factor != 1.0f) {
+            std::transform(products, products + all, products, [&](float one) { return one * factor; });
+        }
+        kernels().add(all, y.data(), products);
     }
 
 private:
+    void compute(const Rows &x, std::size_t span, float *y) const {
+        const std::size_t n = x.shape(0);
+        project(*pool_, matrices_, x.data(), n, span, y, rows_);
+        for (std::size_t i = 0; bias_ && i < n; ++i) {
+            kernels().add(rows_, y + i * rows_, bias_->data());
+        }
+    }
+
     static std::size_t checked_span(const Rows &x, std::optional<std::size_t> span) {
         const std::size_t n = x.shape(0), rows = span.value_or(n);
         require(n == 0 || (rows > 0 && n % rows == 0), "the rows are not whole spans");
@@ -120,7 +96,52 @@ private:
     std::shared_ptr<Pool> pool_;
     std::vector<Matrix> matrices_;
     std::vector<Bytes> held_;  // keeps the weights' memory alive
+    std::optional<ConstVector> bias_;
     std::size_t rows_ = 0;
+};
+
+// A layer's mixture of experts.
+class Experts {
+public:
+    // gate, up, down: (type number, bytes, rows of one expert) of `count` matrices one behind the other.
+    Experts(std::shared_ptr<Pool> pool, std::size_t count, std::size_t used, std::size_t columns, const Part &gate,
+            const Part &up, const Part &down)
+        : pool_(std::move(pool)), count_(count), columns_(columns) {
+        require(used > 0 && used <= count, "a row uses at least one expert and at most all");
+        const std::size_t inner = std::get<2>(gate);
+        require(inner == std::get<2>(up) && columns == std::get<2>(down), "the experts' matrices do not fit together");
+        matrices_ = {matrices(gate, columns), matrices(up, columns), matrices(down, inner), used};
+    }
+
+    // y += the experts' outputs for x by the router's logits [n, count]
+    void add_to(const Rows &logits, const Rows &x, const Rows &y) const {
+        const std::size_t n = x.shape(0);
+        require(logits.shape(0) == n && logits.shape(1) == count_ && x.shape(1) == columns_ && y.shape(0) == n &&
+                    y.shape(1) == columns_,
+                "the rows do not fit the experts");
+        add_experts(*pool_, matrices_, logits.data(), x.data(), n, y.data());
+    }
+
+private:
+    std::vector<Matrix> matrices(const Part &part, std::size_t columns) {
+        const auto &[type, data, rows] = part;
+        const WeightFormat &format = weight_format(type);
+        require(columns > 0 && columns % format.block_weights == 0 && columns % format.activation->block == 0,
+                "a matrix's rows are not whole blocks");
+        const std::size_t bytes = rows * format.row_bytes(columns);
+        require(data.shape(0) == count_ * bytes, "the experts' bytes do not fit their shapes");
+        std::vector<Matrix> found;
+        for (std::size_t e = 0; e < count_; ++e) {
+            found.push_back({&format, data.data() + e * bytes, rows, columns});
+        }
+        held_.push_back(data);
+        return found;
+    }
+
+    std::shared_ptr<Pool> pool_;
+    std::size_t count_, columns_;
+    std::vector<Bytes> held_;
+    ExpertMatrices matrices_;
 };
 
 // The rows of the embedding matrix, widened.
@@ -132,7 +153,7 @@ public:
         require(row_bytes_ > 0 && data.shape(0) % row_bytes_ == 0, "an embedding's bytes are not whole rows");
     }
 
-    void look_up(const Tokens &tokens, const Rows &y) const {
+    void look_up(const ConstInt32s &tokens, const Rows &y) const {
         require(y.shape(0) == tokens.shape(0) && y.shape(1) == columns_, "an embedding's output does not fit");
         const std::size_t rows = held_.shape(0) / row_bytes_;
         for (std::size_t i = 0; i < tokens.shape(0); ++i) {
@@ -164,51 +185,55 @@ void norm(Pool &pool, const Rows &x, const ConstVector &weight, float eps, const
     pool.run(n, row);
 }
 
+// activation: a member of Kernels, swiglu or geglu.
+template <auto activation>
 void gated(Pool &pool, const Rows &gate_up, const Rows &y) {
     const std::size_t n = gate_up.shape(0), width = y.shape(1);
     require(y.shape(0) == n && gate_up.shape(1) == 2 * width, "gate and up are not twice as wide as the output");
     const NoGilForRows released(n);
     pool.run(n, [&](std::size_t i, std::size_t) {
         const float *gate = gate_up.data() + i * 2 * width;
-        kernels().swiglu(width, gate, gate + width, y.data() + i * width);
+        (kernels().*activation)(width, gate, gate + width, y.data() + i * width);
     });
 }
 
-// The type that arrays of such elements are.
-template <class AnyCache>
-const CacheFormat &cache_format() {
-    for (const CacheFormat &format : cache_formats()) {
-        if (format.item_bytes == sizeof(typename AnyCache::Scalar)) {
-            return format;
-        }
+// The first `width` values of every row, times a factor; ggml_vec_scale_f32.
+void scale(const Rows &x, std::size_t width, float factor) {
+    require(width <= x.shape(1), "a row is not as wide as what is scaled");
+    const NoGilForRows released(x.shape(0));
+    for (std::size_t i = 0; i < x.shape(0); ++i) {
+        float *row = x.data() + i * x.shape(1);
+        std::transform(row, row + width, row, [&](float one) { return one * factor; });
     }
-    throw std::invalid_argument("no K/V cache has elements of this size");
 }
 
-template <class AnyCache>
-void check_attention(const AttentionShape &shape, const Rows &qkv, std::size_t position, const AnyCache &k,
-                     const AnyCache &v, std::size_t row, const Rows &out) {
-    const std::size_t n = qkv.shape(0);
-    require(qkv.shape(1) == (shape.heads + 2 * shape.kv_heads) * shape.head_size && out.shape(0) == n &&
-                out.shape(1) == shape.heads * shape.head_size,
-            "the rows of Q, K and V do not fit the attention's heads");
-    for (const AnyCache *c : {&k, &v}) {
-        require(c->shape(0) == shape.kv_heads && c->shape(1) == shape.cells && c->shape(2) == row,
-                "a K/V cache does not fit the attention's heads");
+// The same by a factor of each row's own.
+void scale_rows(const Rows &x, std::size_t width, const ConstVector &factors) {
+    require(width <= x.shape(1) && factors.shape(0) == x.shape(0), "the rows' factors do not fit them");
+    const NoGilForRows released(x.shape(0));
+    for (std::size_t i = 0; i < x.shape(0); ++i) {
+        float *row = x.data() + i * x.shape(1);
+        std::transform(row, row + width, row, [&](float one) { return one * factors.data()[i]; });
     }
-    require(position + n <= shape.cells, "the rows do not fit into the K/V cache");
 }
 
-template <class AnyCache>
-void attend_layer(Pool &pool, const AttentionShape &shape, const Rows &qkv, std::size_t position, const AnyCache &k,
-                  const AnyCache &v, const Rows &out) {
-    const CacheFormat &format = cache_format<AnyCache>();
-    if (format.block_values > 1) {
-        require(shape.head_size % format.block_values == 0 && shape.head_size <= max_q8_head,
-                "a q8_0 K/V cache needs heads of whole blocks of 32 values, at most 256");
-    }
-    check_attention(shape, qkv, position, k, v, format.row_bytes(shape.head_size) / format.item_bytes, out);
-    format.attend(pool, shape, qkv.data(), qkv.shape(1), qkv.shape(0), position, k.data(), v.data(), out.data());
+// x = cap * tanh(x / cap), as a graph of scale, tanh and scale computes it.
+void softcap(Pool &pool, const Rows &x, float cap) {
+    constexpr std::size_t piece = 4096;
+    const std::size_t all = x.size();
+    const float inverse = 1.0f / cap;
+    const nb::gil_scoped_release released;
+    pool.run((all + piece - 1) / piece, [&](std::size_t chunk, std::size_t) {
+        float *first = x.data() + chunk * piece, *last = x.data() + std::min(all, (chunk + 1) * piece);
+        std::transform(first, last, first, [&](float one) { return std::tanh(one * inverse) * cap; });
+    });
+}
+
+// y += x
+void add(const Rows &x, const Rows &y) {
+    require(x.shape(0) == y.shape(0) && x.shape(1) == y.shape(1), "the rows differ in shape");
+    const NoGilForRows released(x.shape(0));
+    kernels().add(x.size(), y.data(), x.data());
 }
 
 void bind_row_operations(nb::module_ &m) {
@@ -225,52 +250,12 @@ void bind_row_operations(nb::module_ &m) {
             norm(pool, x, weight, eps, x, first, heads);
         },
         nb::arg("pool"), x_, weight_, nb::arg("eps"), nb::arg("first"), nb::arg("heads"));
-    m.def(
-        "add_bias",
-        [](const Rows &y, const ConstVector &bias) {
-            require(y.shape(1) == bias.shape(0), "a bias is not as wide as the rows it is added to");
-            for (std::size_t i = 0; i < y.shape(0); ++i) {
-                kernels().add(y.shape(1), y.data() + i * y.shape(1), bias.data());
-            }
-        },
-        y_, nb::arg("bias").noconvert(), NoGil());
-    m.def("swiglu", &gated, nb::arg("pool"), nb::arg("gate_up").noconvert(), y_);
-    m.def(
-        "rope_table",
-        [](const RopeShape &shape, std::size_t first, const Rows &table) {
-            require(table.shape(1) == shape.rotated, "a RoPE table is as wide as the rotated part of a head");
-            const NoGilForRows released(table.shape(0));
-            rope_table(shape, first, table.shape(0), table.data());
-        },
-        nb::arg("shape"), nb::arg("first"), nb::arg("table").noconvert());
-    m.def(
-        "rope_rotate",
-        [](Pool &pool, const Rows &table, bool neox, std::size_t heads, std::size_t head_size, const Rows &x) {
-            require(table.shape(0) == x.shape(0) && table.shape(1) <= head_size && heads * head_size <= x.shape(1),
-                    "a RoPE table does not fit the rows it turns");
-            const NoGilForRows released(x.shape(0));
-            rope_rotate(pool, table.data(), table.shape(1), neox, x.shape(0), heads, head_size, x.data(), x.shape(1));
-        },
-        nb::arg("pool"), nb::arg("table").noconvert(), nb::arg("neox"), nb::arg("heads"), nb::arg("head_size"), x_);
-}
-
-void bind_attention(nb::module_ &m) {
-    m.def("attend", &attend_layer<Cache>, nb::arg("pool"), nb::arg("shape"), nb::arg("qkv").noconvert(),
-          nb::arg("position"), nb::arg("k").noconvert(), nb::arg("v").noconvert(), nb::arg("out").noconvert(), NoGil());
-    // The same name: the cache's dtype, uint16 or uint8, says of which type it is.
-    m.def("attend", &attend_layer<Q8Cache>, nb::arg("pool"), nb::arg("shape"), nb::arg("qkv").noconvert(),
-          nb::arg("position"), nb::arg("k").noconvert(), nb::arg("v").noconvert(), nb::arg("out").noconvert(), NoGil());
-    m.def(
-        "hadamard",
-        [](const Rows &x) {
-            const std::size_t n = x.shape(1);
-            require(n >= 8 && (n & (n - 1)) == 0,
-                    "a Hadamard matrix of this library is a power of two wide, from 8 on");
-            for (std::size_t i = 0; i < x.shape(0); ++i) {
-                kernels().hadamard(n, x.data() + i * n);
-            }
-        },
-        x_, NoGil());
+    m.def("add", &add, x_, y_);
+    m.def("swiglu", &gated<&Kernels::swiglu>, nb::arg("pool"), nb::arg("gate_up").noconvert(), y_);
+    m.def("geglu", &gated<&Kernels::geglu>, nb::arg("pool"), nb::arg("gate_up").noconvert(), y_);
+    m.def("scale", &scale, x_, nb::arg("width"), nb::arg("factor"));
+    m.def("scale_rows", &scale_rows, x_, nb::arg("width"), nb::arg("factors").noconvert());
+    m.def("softcap", &softcap, nb::arg("pool"), x_, nb::arg("cap"));
 }
 
 void bind_conversions(nb::module_ &m) {
@@ -327,18 +312,6 @@ void bind_formats(nb::module_ &m) {
             format.widen(data.data(), n, y.data());
         },
         nb::arg("type"), nb::arg("data").noconvert(), y_, NoGil());
-    nb::class_<CacheFormat>(m, "CacheFormat")
-        .def_ro("name", &CacheFormat::name)
-        .def_ro("block_values", &CacheFormat::block_values)
-        .def_ro("block_bytes", &CacheFormat::block_bytes)
-        .def_ro("item_bytes", &CacheFormat::item_bytes);
-    m.def("cache_formats", [] {
-        nb::list found;
-        for (const CacheFormat &format : cache_formats()) {
-            found.append(nb::cast(&format, nb::rv_policy::reference));
-        }
-        return found;
-    });
 }
 
 void register_kernels(nb::module_ &m) {
@@ -370,22 +343,20 @@ void register_kernels(nb::module_ &m) {
             nb::arg("threads"), "Raises OSError when the system gives no more threads.")
         .def_prop_ro("threads", &Pool::threads);
     nb::class_<Projection>(m, "Projection")
-        .def(nb::init<std::shared_ptr<Pool>, std::size_t, const std::vector<std::tuple<int, Bytes, std::size_t>> &>(),
-             nb::arg("pool"), nb::arg("columns"), nb::arg("parts"))
+        .def(nb::init<std::shared_ptr<Pool>, std::size_t, const std::vector<Part> &, std::optional<ConstVector>>(),
+             nb::arg("pool"), nb::arg("columns"), nb::arg("parts"), nb::arg("bias").noconvert() = nb::none())
         .def("apply", &Projection::apply, x_, y_, nb::arg("span") = nb::none(), NoGil())
-        .def("add_to", &Projection::add_to, x_, y_, nb::arg("span") = nb::none(), NoGil());
+        .def("add_to", &Projection::add_to, x_, y_, nb::arg("span") = nb::none(), nb::arg("factor") = 1.0f, NoGil());
+    nb::class_<Experts>(m, "Experts")
+        .def(nb::init<std::shared_ptr<Pool>, std::size_t, std::size_t, std::size_t, const Part &, const Part &,
+                      const Part &>(),
+             nb::arg("pool"), nb::arg("count"), nb::arg("used"), nb::arg("columns"), nb::arg("gate"), nb::arg("up"),
+             nb::arg("down"))
+        .def("add_to", &Experts::add_to, nb::arg("logits").noconvert(), x_, y_, NoGil());
     nb::class_<Embedding>(m, "Embedding")
         .def(nb::init<int, std::size_t, const Bytes &>(), nb::arg("type"), nb::arg("columns"), nb::arg("data"))
         .def("look_up", &Embedding::look_up, nb::arg("tokens").noconvert(), y_, NoGil());
-    nb::class_<RopeShape>(m, "RopeShape").def_ro("rotated", &RopeShape::rotated);
-    m.def("rope_plain", &rope_plain, nb::arg("rotated"), nb::arg("base"), nb::arg("attention_factor"));
-    m.def("rope_yarn", &rope_yarn, nb::arg("rotated"), nb::arg("base"), nb::arg("factor"), nb::arg("original_context"),
-          nb::arg("attention_factor"));
-    nb::class_<AttentionShape>(m, "AttentionShape")
-        .def(nb::init<std::size_t, std::size_t, std::size_t, float, std::size_t, std::size_t>(), nb::arg("heads"),
-             nb::arg("kv_heads"), nb::arg("head_size"), nb::arg("scale"), nb::arg("cells"), nb::arg("llama_threads"));
     bind_formats(m);
     bind_row_operations(m);
-    bind_attention(m);
     bind_conversions(m);
 }

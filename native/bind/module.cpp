@@ -5,6 +5,7 @@ NB_MODULE(_native, m) {
     nanobind::set_leak_warnings(false);
     m.doc() = "bankML's compiled arithmetic, tokenizer and sampler; private to the bankml package.";
     register_kernels(m);
+    register_attention(m);
     register_tokenizer(m);
     register_sampler(m);
     register_grammar(m);

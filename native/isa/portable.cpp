@@ -17,6 +17,7 @@ void override_kernels(Kernels &k) {
     k.quantize_q8_K = portable::quantize_q8_K;
     k.rms_norm = portable::rms_norm;
     k.swiglu = portable::swiglu;
+    k.geglu = portable::geglu;
     k.add = portable::add;
     k.rotate = portable::rotate;
     k.attend_cells = portable::attend_cells;

@@ -1,54 +1,56 @@
-// Rotary positions and causal attention over one layer's K/V cache.
+// Causal attention over one layer's K/V cache.
 #pragma once
 #include <cstddef>
 #include <cstdint>
 
 #include "kernels/pool.h"
+#include "kernels/visible.h"
 
 namespace bankml {
-
-struct RopeShape {
-    std::size_t rotated;    // values of a head that turn, even
-    float base;             // frequency base
-    float frequency_scale;  // 1 / factor under linear interpolation
-    float extrapolation;    // 0: none, 1: YaRN's mix
-    float magnitude;        // attention factor
-    float ramp_low, ramp_high;
-};
-
-// No scaling, and YaRN by `factor` from `original_context` positions (ramp between 32 and 1 turns), in the float
-// arithmetic that llama.cpp prepares its graph with. attention_factor multiplies the magnitude.
-RopeShape rope_plain(std::size_t rotated, float base, float attention_factor);
-RopeShape rope_yarn(std::size_t rotated, float base, float factor, std::size_t original_context,
-                    float attention_factor);
-
-// table[i * rotated ..]: (cos, sin) pairs of position first + i.
-void rope_table(const RopeShape &shape, std::size_t first, std::size_t n, float *table);
-
-// Turns `heads` heads of head_size values at the start of each of n rows (stride ldx), in place. Adjacent pairs, or
-// (neox) value i with value i + rotated / 2.
-void rope_rotate(Pool &pool, const float *table, std::size_t rotated, bool neox, std::size_t n, std::size_t heads,
-                 std::size_t head_size, float *x, std::size_t ldx);
 
 struct AttentionShape {
     std::size_t heads, kv_heads, head_size;
     float scale;
     std::size_t cells;          // the cache's cells a head: its stride
     std::size_t llama_threads;  // how many chunks llama.cpp would cut the cells into when one row meets >= 512 of them
+    float softcap = 0.0f;       // of the scores; 0: none
+    std::size_t window = 0;     // positions that a row sees, its own among them; 0: all
+
+    ScoreRule rule() const { return {scale, softcap}; }
 };
 
-// Rows of `qkv` (stride ldqkv) hold Q's heads, then K's, then V's. K and V are rounded to f16 and stored in cells
-// [position, position + n) of the caches k, v: [kv_heads][cells][head_size]; then every row attends to the cells up to
-// its own. out: [n][heads * head_size].
-void attend(Pool &pool, const AttentionShape &shape, const float *qkv, std::size_t ldqkv, std::size_t n,
-            std::size_t position, std::uint16_t *k, std::uint16_t *v, float *out);
+// Where the rows of one micro-batch stand in a sequence and in its K/V cache.
+struct SequenceRows {
+    std::size_t n, position;        // rows, and the position of the first
+    const std::int32_t *places;     // the cell of each row; nullptr: its position
+    const std::int32_t *positions;  // what each of the `seen` cells has once the rows are stored; nullptr: its number
+    std::size_t seen;               // cells that llama.cpp's kernels would go through
+
+    std::size_t cell(std::size_t row) const { return places == nullptr ? position + row : std::size_t(places[row]); }
+    VisibleCells visible(const AttentionShape &shape) const { return {positions, seen, shape.window}; }
+};
+
+// llama.cpp sees a cache in steps of this many cells.
+inline constexpr std::size_t padded_cells = 256;
+
+// Rows whose cells are their positions, in a cache of `cells` cells.
+inline SequenceRows rows_in_order(std::size_t n, std::size_t position, std::size_t cells) {
+    const std::size_t padded = (position + n + padded_cells - 1) / padded_cells * padded_cells;
+    return {n, position, nullptr, nullptr, padded < cells ? padded : cells};
+}
+
+// Rows of `qkv` (stride ldqkv) hold Q's heads, then K's, then V's. K and V are rounded to f16 and stored in the rows'
+// cells of the caches k, v: [kv_heads][cells][head_size]; then every row attends to the cells that it sees. out:
+// [n][heads * head_size].
+void attend(Pool &pool, const AttentionShape &shape, const float *qkv, std::size_t ldqkv, const SequenceRows &rows,
+            std::uint16_t *k, std::uint16_t *v, float *out);
 
 inline constexpr std::size_t max_q8_head = 256;  // values of a head that attend_q8 takes
 
 // The same over a cache in q8_0, rows of head_size / 32 blocks: [kv_heads][cells][head_size / 32 * 34 bytes]. Heads of
 // whole 64s are turned by Hadamard matrices before they are quantized, and so is what comes out. Always row by row,
 // whatever n is.
-void attend_q8(Pool &pool, const AttentionShape &shape, const float *qkv, std::size_t ldqkv, std::size_t n,
-               std::size_t position, std::uint8_t *k, std::uint8_t *v, float *out);
+void attend_q8(Pool &pool, const AttentionShape &shape, const float *qkv, std::size_t ldqkv, const SequenceRows &rows,
+               std::uint8_t *k, std::uint8_t *v, float *out);
 
 }  // namespace bankml

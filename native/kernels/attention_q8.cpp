@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstring>
 
 #include "kernels/attention.h"
@@ -50,26 +51,32 @@ struct QuantizedHead {
 
 }  // namespace
 
-void attend_q8(Pool &pool, const AttentionShape &shape, const float *qkv, std::size_t ldqkv, std::size_t n,
-               std::size_t position, std::uint8_t *k, std::uint8_t *v, float *out) {
+void attend_q8(Pool &pool, const AttentionShape &shape, const float *qkv, std::size_t ldqkv, const SequenceRows &rows,
+               std::uint8_t *k, std::uint8_t *v, float *out) {
     const Kernels &kernel = kernels();
     const std::size_t size = shape.head_size, row_bytes = q8_0_row_bytes(size);
     const Rotations turn = rotations_of(size);
-    pool.run(n, [&](std::size_t i, std::size_t) {
+    const ScoreRule rule = shape.rule();
+    const VisibleCells visible = rows.visible(shape);
+    pool.run(rows.n, [&](std::size_t i, std::size_t) {
         const float *row = qkv + i * ldqkv + shape.heads * size;
         for (std::size_t h = 0; h < shape.kv_heads; ++h) {
-            const std::size_t at = (h * shape.cells + position + i) * row_bytes;
+            const std::size_t at = (h * shape.cells + rows.cell(i)) * row_bytes;
             QuantizedHead(kernel, size, row + h * size, turn.qk).store(kernel, size, k + at);
             QuantizedHead(kernel, size, row + (shape.kv_heads + h) * size, turn.v).store(kernel, size, v + at);
         }
     });
-    pool.run(n * shape.heads, [&](std::size_t task, std::size_t) {
+    pool.run(rows.n * shape.heads, [&](std::size_t task, std::size_t) {
         const std::size_t i = task / shape.heads, head = task % shape.heads;
         const std::size_t at = head / (shape.heads / shape.kv_heads) * shape.cells * row_bytes;
         const QuantizedHead q(kernel, size, qkv + i * ldqkv + head * size, turn.qk);
-        float *to = out + (i * shape.heads + head) * size, sum;
-        kernel.attend_cells_q8({k + at, v + at, size}, position + i + 1, {q.q, q.d, q.sum}, shape.scale, &sum, to);
-        const float inverse = sum == 0.0f ? 0.0f : 1.0f / sum;
+        float *to = out + (i * shape.heads + head) * size;
+        OnlineSoftmax state;
+        std::fill(to, to + size, 0.0f);
+        visible.each_run(rows.position + i, 0, rows.seen, [&](std::size_t begin, std::size_t end) {
+            kernel.attend_cells_q8({k + at, v + at, size}, begin, end, {q.q, q.d, q.sum}, rule, state, to);
+        });
+        const float inverse = state.sum == 0.0f ? 0.0f : 1.0f / state.sum;
         for (std::size_t j = 0; j < size; ++j) {
             to[j] *= inverse;
         }

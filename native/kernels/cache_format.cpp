@@ -5,15 +5,14 @@
 namespace bankml {
 namespace {
 
-void attend_f16(Pool &pool, const AttentionShape &shape, const float *qkv, std::size_t ldqkv, std::size_t n,
-                std::size_t position, void *k, void *v, float *out) {
-    attend(pool, shape, qkv, ldqkv, n, position, static_cast<std::uint16_t *>(k), static_cast<std::uint16_t *>(v), out);
+void attend_f16(Pool &pool, const AttentionShape &shape, const float *qkv, std::size_t ldqkv, const SequenceRows &rows,
+                void *k, void *v, float *out) {
+    attend(pool, shape, qkv, ldqkv, rows, static_cast<std::uint16_t *>(k), static_cast<std::uint16_t *>(v), out);
 }
 
-void attend_q8_0(Pool &pool, const AttentionShape &shape, const float *qkv, std::size_t ldqkv, std::size_t n,
-                 std::size_t position, void *k, void *v, float *out) {
-    attend_q8(pool, shape, qkv, ldqkv, n, position, static_cast<std::uint8_t *>(k), static_cast<std::uint8_t *>(v),
-              out);
+void attend_q8_0(Pool &pool, const AttentionShape &shape, const float *qkv, std::size_t ldqkv, const SequenceRows &rows,
+                 void *k, void *v, float *out) {
+    attend_q8(pool, shape, qkv, ldqkv, rows, static_cast<std::uint8_t *>(k), static_cast<std::uint8_t *>(v), out);
 }
 
 constinit const CacheFormat formats[] = {

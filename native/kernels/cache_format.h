@@ -12,8 +12,8 @@ struct CacheFormat {
     std::size_t block_values, block_bytes;
     std::size_t item_bytes;  // of one element of the arrays it is kept in: which array is of which type
     // attend or attend_q8 (attention.h); k and v: [kv_heads][cells][row_bytes(head_size)]
-    void (*attend)(Pool &pool, const AttentionShape &shape, const float *qkv, std::size_t ldqkv, std::size_t n,
-                   std::size_t position, void *k, void *v, float *out);
+    void (*attend)(Pool &pool, const AttentionShape &shape, const float *qkv, std::size_t ldqkv,
+                   const SequenceRows &rows, void *k, void *v, float *out);
 
     std::size_t row_bytes(std::size_t head_size) const { return head_size / block_values * block_bytes; }
 };

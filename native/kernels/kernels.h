@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "activations/activation.h"
+#include "kernels/visible.h"
 
 namespace bankml {
 
@@ -45,6 +46,8 @@ struct Kernels {
     void (*rms_norm)(std::size_t n, const float *x, const float *weight, float eps, float *y);
     // ggml_vec_swiglu_f32: y = silu(gate) * up, with the polynomial of ggml_v_expf.
     void (*swiglu)(std::size_t n, const float *gate, const float *up, float *y);
+    // ggml_vec_geglu_f32: y = gelu(gate) * up, gelu from a table of every f16 (gelu.h).
+    void (*geglu)(std::size_t n, const float *gate, const float *up, float *y);
     // ggml_vec_add_f32: x += y
     void (*add)(std::size_t n, float *x, const float *y);
     // ggml_compute_forward_rope_flt for one row; see rope_rotate (attention.h).
@@ -52,23 +55,23 @@ struct Kernels {
                    float *x);
 
     // ggml_compute_forward_flash_attn_ext_f16_one_chunk, f16 K and V: softmax-weighted sum of V over cells [begin, end)
-    // for one query row: online softmax, V accumulated in f16. q has passed f16_round_trip. Leaves the maximum, the
-    // sum, and the accumulator widened in out[head_size].
-    void (*attend_cells)(const HeadCache &cache, std::size_t begin, std::size_t end, const float *q, float scale,
-                         float *maximum, float *sum, float *out, float *scratch);
+    // for one query row: online softmax, V accumulated in f16. q has passed f16_round_trip. Continues from `state` and
+    // the accumulator, widened in out[head_size], and leaves both there.
+    void (*attend_cells)(const HeadCache &cache, std::size_t begin, std::size_t end, const float *q,
+                         const ScoreRule &rule, OnlineSoftmax &state, float *out, float *scratch);
     // ggml_compute_forward_flash_attn_ext_tiled. `rows` <= 64 consecutive query rows (stride ldq) of one head, row i
-    // seeing cells [0, first + i]; out has stride ldo. `scratch` holds attend_tile_scratch(head_size) floats.
-    void (*attend_tile)(const HeadCache &cache, std::size_t first, std::size_t rows, const float *q, std::size_t ldq,
-                        float scale, float *out, std::size_t ldo, float *scratch);
+    // at position first + i; out has stride ldo. `scratch` holds attend_tile_scratch(head_size) floats.
+    void (*attend_tile)(const HeadCache &cache, const VisibleCells &visible, std::size_t first, std::size_t rows,
+                        const float *q, std::size_t ldq, const ScoreRule &rule, float *out, std::size_t ldo,
+                        float *scratch);
 
     // ggml_compute_forward_fwht. x = H x / sqrt(n) in place, H the Hadamard matrix of n values (a power of two from 8
     // on): scaled first, then sums and differences of neighbours, of pairs, of fours, and so on.
     void (*hadamard)(std::size_t n, float *x);
-    // attend_cells over the cells [0, end) of a q8_0 cache, with q in q8_0 and V accumulated in f32 (one_chunk with
-    // q8_0 K and V). Products of bytes are |k| times q signed as k (of which -128 stays -128), in eight lanes of four
-    // neighbours.
-    void (*attend_cells_q8)(const Q8HeadCache &cache, std::size_t end, const Q8Column &q, float scale, float *sum,
-                            float *out);
+    // attend_cells over a q8_0 cache, with q in q8_0 and V accumulated in f32 (one_chunk with q8_0 K and V). Products
+    // of bytes are |k| times q signed as k (of which -128 stays -128), in eight lanes of four neighbours.
+    void (*attend_cells_q8)(const Q8HeadCache &cache, std::size_t begin, std::size_t end, const Q8Column &q,
+                            const ScoreRule &rule, OnlineSoftmax &state, float *out);
 };
 
 inline constexpr std::size_t attend_tile_rows = 64;   // queries a tile

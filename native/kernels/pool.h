@@ -35,7 +35,7 @@ public:
     float *scratch(std::size_t thread, std::size_t floats);
     // A buffer that all threads may see during a run, alive until the next call for the same one. One pool's calls come
     // one after the other, so a model's layers share them.
-    enum class Shared { activations, products, parts };
+    enum class Shared { activations, products, parts, gathered, gate_up, gated, size };
     float *shared(Shared which, std::size_t floats);
 
 private:
@@ -59,7 +59,7 @@ private:
     std::atomic<std::uint32_t> sleepers_{0};
     std::atomic<bool> stopping_{false};
     std::vector<Buffer> scratch_;
-    std::array<Buffer, 3> shared_;
+    std::array<Buffer, std::size_t(Shared::size)> shared_;
     std::vector<std::thread> workers_;
 };
 

@@ -17,11 +17,6 @@ struct Converted {
     float *buffer;
 };
 
-// The columns [begin, end) of matrix `index`, of one family.
-struct Job {
-    std::size_t index, family, begin, end;
-};
-
 // Rows [row, row + rows) of a job's matrix with its columns [begin, begin + columns).
 struct Piece {
     const Matrix *matrix;
@@ -33,13 +28,13 @@ struct Piece {
 };
 
 // Every row of x in each of the formats that the matrices ask for, converted once a format.
-std::vector<Converted> convert(Pool &pool, const std::vector<Matrix> &matrices, const float *x, std::size_t n) {
+std::vector<Converted> convert(Pool &pool, const std::vector<ProductJob> &jobs, const float *x, std::size_t n,
+                               std::size_t k) {
     std::vector<Converted> found;
     std::vector<std::size_t> starts;
-    const std::size_t k = matrices[0].columns;
     std::size_t floats = 0;
-    for (const Matrix &m : matrices) {
-        const ActivationFormat *format = m.format->activation;
+    for (const ProductJob &job : jobs) {
+        const ActivationFormat *format = job.matrix->format->activation;
         if (std::none_of(found.begin(), found.end(), [&](const Converted &c) { return c.format == format; })) {
             found.push_back({format, nullptr});
             starts.push_back(floats);
@@ -59,20 +54,23 @@ std::vector<Converted> convert(Pool &pool, const std::vector<Matrix> &matrices, 
 }
 
 // Which family computes which columns.
-std::vector<Job> jobs_of(const std::vector<Matrix> &matrices, std::size_t n, std::size_t span) {
-    std::vector<Job> jobs;
-    for (std::size_t m = 0; m < matrices.size(); ++m) {
-        const Choice choice = matrices[m].format->choose(matrices[m].rows, matrices[m].columns, span);
+std::vector<ProductJob> jobs_of(const std::vector<Matrix> &matrices, std::size_t n, std::size_t span) {
+    std::vector<ProductJob> jobs;
+    std::size_t offset = 0;
+    for (const Matrix &m : matrices) {
+        const Choice choice = m.format->choose(m.rows, m.columns, span);
+        const std::size_t first = offset;
+        offset += m.rows;
         if (choice.tail == 0) {
-            jobs.push_back({m, choice.family, 0, n});
+            jobs.push_back({&m, choice.family, 0, n, first});
             continue;
         }
         for (std::size_t at = 0; at < n; at += span) {
             const std::size_t tail = at + span - choice.tail;
             if (at < tail) {
-                jobs.push_back({m, choice.family, at, tail});
+                jobs.push_back({&m, choice.family, at, tail, first});
             }
-            jobs.push_back({m, choice.tail_family, tail, at + span});
+            jobs.push_back({&m, choice.tail_family, tail, at + span, first});
         }
     }
     return jobs;
@@ -101,8 +99,8 @@ Cut cut_of(const Products &products, const Matrix &m, std::size_t count, std::si
     return {false, {piece_rows, slab_columns, 0}};
 }
 
-void cut(const Job &job, const Matrix &m, const Converted &x, const Cut &by, std::size_t offset,
-         std::vector<Piece> &pieces) {
+void cut(const ProductJob &job, const Converted &x, const Cut &by, std::vector<Piece> &pieces) {
+    const Matrix &m = *job.matrix;
     const std::size_t column_bytes = x.format->column_bytes(m.columns);
     const Products &family = products(*m.format, job.family);
     for (std::size_t row = 0; row < m.rows; row += by.plan.rows) {
@@ -110,7 +108,7 @@ void cut(const Job &job, const Matrix &m, const Converted &x, const Cut &by, std
         for (std::size_t at = job.begin; at < job.end;) {
             const std::size_t count = std::min(by.plan.columns, job.end - at);
             const std::byte *columns = reinterpret_cast<const std::byte *>(x.buffer) + at * column_bytes;
-            pieces.push_back({&m, &family, by.block, by.plan.scratch, columns, row, rows, at, count, offset + row});
+            pieces.push_back({&m, &family, by.block, by.plan.scratch, columns, row, rows, at, count, job.offset + row});
             at += count;
         }
     }
@@ -118,22 +116,20 @@ void cut(const Job &job, const Matrix &m, const Converted &x, const Cut &by, std
 
 }  // namespace
 
-void project(Pool &pool, const std::vector<Matrix> &matrices, const float *x, std::size_t n, std::size_t span, float *y,
-             std::size_t ldy) {
-    const std::vector<Converted> converted = convert(pool, matrices, x, n);
-    std::vector<std::size_t> offsets;
+void run_products(Pool &pool, const std::vector<ProductJob> &jobs, const float *x, std::size_t n, std::size_t columns,
+                  float *y, std::size_t ldy) {
+    const std::vector<Converted> converted = convert(pool, jobs, x, n, columns);
     std::size_t total_rows = 0;
-    for (const Matrix &m : matrices) {
-        offsets.push_back(total_rows);
-        total_rows += m.rows;
+    for (const ProductJob &job : jobs) {
+        total_rows += job.matrix->rows;
     }
     std::vector<Piece> pieces;
-    for (const Job &job : jobs_of(matrices, n, span)) {
-        const Matrix &m = matrices[job.index];
+    for (const ProductJob &job : jobs) {
+        const Matrix &m = *job.matrix;
         const auto own = [&](const Converted &c) { return c.format == m.format->activation; };
         const Products &family = products(*m.format, job.family);
         const Cut by = cut_of(family, m, job.end - job.begin, total_rows, pool.threads());
-        cut(job, m, *std::find_if(converted.begin(), converted.end(), own), by, offsets[job.index], pieces);
+        cut(job, *std::find_if(converted.begin(), converted.end(), own), by, pieces);
     }
     pool.run(pieces.size(), [&](std::size_t p, std::size_t thread) {
         const Piece &piece = pieces[p];
@@ -144,6 +140,11 @@ void project(Pool &pool, const std::vector<Matrix> &matrices, const float *x, st
         product(w, piece.rows, m.columns, piece.columns, piece.count, y + piece.begin * ldy + piece.offset, ldy,
                 scratch);
     });
+}
+
+void project(Pool &pool, const std::vector<Matrix> &matrices, const float *x, std::size_t n, std::size_t span, float *y,
+             std::size_t ldy) {
+    run_products(pool, jobs_of(matrices, n, span), x, n, matrices[0].columns, y, ldy);
 }
 
 }  // namespace bankml

@@ -16,6 +16,17 @@ struct Matrix {
     std::size_t columns;
 };
 
+// The rows [begin, end) of x meet `matrix` by the products of one family; the results stand from column `offset` on.
+struct ProductJob {
+    const Matrix *matrix;
+    std::size_t family, begin, end, offset;
+};
+
+// y[i * ldy + offset + r] = matrix[r] . x[i] for every job and each of its rows i. x: n rows of `columns` floats, as
+// wide as every matrix.
+void run_products(Pool &pool, const std::vector<ProductJob> &jobs, const float *x, std::size_t n, std::size_t columns,
+                  float *y, std::size_t ldy);
+
 // y[i * ldy + offset + r] = matrix[r] . x[i] for every matrix, its rows behind those of the matrix before it.
 //
 // x: n rows of `columns` floats, the same number for every matrix; the matrices may be of different types. The rows

@@ -59,13 +59,34 @@ class Pool:
     def threads(self) -> int: ...
 
 class Projection:
-    """Matrices below each other that meet the same activations; parts: (type number, bytes, rows) of each."""
+    """Matrices below each other that meet the same activations; parts: (type number, bytes, rows) of each; bias b
+    [all rows]."""
 
-    def __init__(self, pool: Pool, columns: int, parts: list[tuple[int, NDArray[np.uint8], int]]) -> None: ...
+    def __init__(
+        self, pool: Pool, columns: int, parts: list[tuple[int, NDArray[np.uint8], int]], bias: F32 | None = None
+    ) -> None: ...
     # x [n, columns], y [n, all rows]. span: the rows of x that one sequence has in its micro-batch (None: all n); the
     # bits depend on it alone.
-    def apply(self, x: F32, y: F32, span: int | None = None) -> None: ...  # y = W x
-    def add_to(self, x: F32, y: F32, span: int | None = None) -> None: ...  # y += W x
+    def apply(self, x: F32, y: F32, span: int | None = None) -> None: ...  # y = W x + b
+    def add_to(
+        self, x: F32, y: F32, span: int | None = None, factor: float = 1.0
+    ) -> None: ...  # y += factor * (W x + b)
+
+class Experts:
+    """A mixture of `count` experts, of which a row uses `used`; gate, up, down: (type number, bytes of all experts,
+    rows of one)."""
+
+    def __init__(
+        self,
+        pool: Pool,
+        count: int,
+        used: int,
+        columns: int,
+        gate: tuple[int, NDArray[np.uint8], int],
+        up: tuple[int, NDArray[np.uint8], int],
+        down: tuple[int, NDArray[np.uint8], int],
+    ) -> None: ...
+    def add_to(self, logits: F32, x: F32, y: F32) -> None: ...  # y [n, columns] += outputs of x; logits [n, count]
 
 class Embedding:
     """Rows of weights as float32; data: the bytes of all rows."""
@@ -80,18 +101,42 @@ class RopeShape:
 class AttentionShape:
     # cells: of the K/V cache; llama_threads: the -t of the llama-server whose split of long contexts is computed
     def __init__(
-        self, heads: int, kv_heads: int, head_size: int, scale: float, cells: int, llama_threads: int
-    ) -> None: ...
+        self,
+        heads: int,
+        kv_heads: int,
+        head_size: int,
+        scale: float,
+        cells: int,
+        llama_threads: int,
+        softcap: float = 0.0,
+        window: int = 0,
+    ) -> None: ...  # softcap of the scores, 0: none; window: positions that a row sees, 0: all
 
 def rms_norm(pool: Pool, x: F32, weight: F32, eps: float, y: F32) -> None: ...  # x, y [n, width], weight [width]
 def rms_norm_heads(
     pool: Pool, x: F32, weight: F32, eps: float, first: int, heads: int
 ) -> None: ...  # in place: `heads` heads of weight's width from column `first` on
-def add_bias(y: F32, bias: F32) -> None: ...  # y [n, width] += bias [width]
+def add(x: F32, y: F32) -> None: ...  # y += x, of the same shape
 def swiglu(pool: Pool, gate_up: F32, y: F32) -> None: ...  # gate_up [n, 2 * width], y [n, width]
-def rope_plain(rotated: int, base: float, attention_factor: float) -> RopeShape: ...
+def geglu(pool: Pool, gate_up: F32, y: F32) -> None: ...  # the same with GELU
+def scale(x: F32, width: int, factor: float) -> None: ...  # in place: the first `width` values of every row
+def scale_rows(x: F32, width: int, factors: F32) -> None: ...  # the same by a factor of each row's own, [n]
+def softcap(pool: Pool, x: F32, cap: float) -> None: ...  # in place: cap * tanh(x / cap)
+
+# factor divides the positions; factors [rotated / 2] divide the angles, each pair's its own.
+def rope_plain(
+    rotated: int, base: float, attention_factor: float, factor: float = 1.0, factors: F32 | None = None
+) -> RopeShape: ...
 def rope_yarn(
-    rotated: int, base: float, factor: float, original_context: int, attention_factor: float
+    rotated: int,
+    base: float,
+    factor: float,
+    original_context: int,
+    attention_factor: float,
+    beta_fast: float = 32.0,
+    beta_slow: float = 1.0,
+    log_multiplier: float = 0.0,
+    factors: F32 | None = None,
 ) -> RopeShape: ...
 def rope_table(shape: RopeShape, first: int, table: F32) -> None: ...  # table [n, rotated] of positions first on
 def rope_rotate(
@@ -99,14 +144,31 @@ def rope_rotate(
 ) -> None: ...  # in place: the first `heads` heads of x [n, at least heads * head_size]
 
 # qkv [n, (heads + 2 * kv_heads) * head_size]; out [n, heads * head_size]. k, v [kv_heads, cells, head_size] of f16, or
-# [kv_heads, cells, head_size / 32 * 34] bytes of q8_0.
+# [kv_heads, cells, head_size / 32 * 34] bytes of q8_0. Row i is at position + i, and its cell is that or places[i];
+# then positions are those of the cells that are looked at, -1 for an empty one.
 @overload
 def attend(
-    pool: Pool, shape: AttentionShape, qkv: F32, position: int, k: NDArray[np.uint16], v: NDArray[np.uint16], out: F32
+    pool: Pool,
+    shape: AttentionShape,
+    qkv: F32,
+    position: int,
+    k: NDArray[np.uint16],
+    v: NDArray[np.uint16],
+    out: F32,
+    places: NDArray[np.int32] | None = None,
+    positions: NDArray[np.int32] | None = None,
 ) -> None: ...
 @overload
 def attend(
-    pool: Pool, shape: AttentionShape, qkv: F32, position: int, k: NDArray[np.uint8], v: NDArray[np.uint8], out: F32
+    pool: Pool,
+    shape: AttentionShape,
+    qkv: F32,
+    position: int,
+    k: NDArray[np.uint8],
+    v: NDArray[np.uint8],
+    out: F32,
+    places: NDArray[np.int32] | None = None,
+    positions: NDArray[np.int32] | None = None,
 ) -> None: ...
 def hadamard(
     x: F32,

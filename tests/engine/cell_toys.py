@@ -11,6 +11,8 @@ from tests.engine.engine_toys import N_VOCAB, hashing
 class Cells:
     """Each token in its own cell of K, and its position in V; [1 layer][1 head][cells][width]."""
 
+    window = 0
+
     def __init__(self, n_ctx=4096, width=1):
         self.k = np.full((1, 1, n_ctx, width), -1, np.int32)
         self.v = np.full((1, 1, n_ctx, width), -1, np.int32)
@@ -35,6 +37,9 @@ class Cells:
     def save(self, n):
         self.saved.append(n)
         return KVCells(self.k[:, :, :n].copy(), self.v[:, :, :n].copy())
+
+    def copy_from(self, other, n):
+        self.load(other.view(n), n)
 
     def load(self, state, n):
         self.k[:, :, :n], self.v[:, :, :n] = state.k[:, :, :n], state.v[:, :, :n]

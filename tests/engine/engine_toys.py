@@ -59,6 +59,7 @@ class ToyCells:
 
     cell_bytes = 1
     cache_type = "f16"
+    window = 0
 
     def __init__(self):
         self.tokens = []

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from bankml.engine.queue import AdmissionQueue
 from bankml.engine.slot import Slot, common_prefix
 from bankml.errors import Busy, Cancelled
+from tests.engine.engine_toys import ToyCells
 
 tokens = st.lists(st.integers(0, 2), max_size=12)
 
@@ -21,7 +22,7 @@ def test_common_prefix(a, b):
 
 @given(tokens, tokens.filter(bool), st.booleans())
 def test_begin_keeps_a_prefix_and_leaves_something_to_compute(held, prompt, reuse):
-    slot = Slot(None)
+    slot = Slot(ToyCells())
     slot.extend(held)
     kept = slot.begin(prompt, reuse)
     assert kept < len(prompt)

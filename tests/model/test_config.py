@@ -12,12 +12,14 @@ from bankml.errors import Refused
 from bankml.gguf.block_types import BLOCK_TYPES
 from bankml.gguf.header import TensorInfo
 from bankml.model.config import expected_tensors, read_config
+from bankml.model.shape import ExpertsShape, YarnConfig
 
 F32, F16, Q1_0, Q2_0, Q8_1, NVFP4 = (BLOCK_TYPES[i] for i in (0, 1, 41, 42, 9, 40))
 
 
-def header(architecture="llama", kind=F16, tied=True, keys=None, tensors=None):
-    """A header of a supported model; `keys` replaces metadata (None removes), `tensors` names types or shapes."""
+def header(architecture="llama", kind=F16, tied=True, keys=None, tensors=None, optional=()):
+    """A header of a supported model; `keys` replaces metadata (None removes), `tensors` names types or shapes,
+    `optional` optional tensors."""
     metadata = {
         "general.architecture": architecture,
         f"{architecture}.block_count": 2,
@@ -42,16 +44,23 @@ def header(architecture="llama", kind=F16, tied=True, keys=None, tensors=None):
         n_layer=2,
         architecture=architecture,
         tied=tied,
+        rotated=64,
+        q_width=256,
+        kv_width=128,
+        qkv_width=512,
+        experts=ExpertsShape(8, 2, 64),
     )
     infos = []
-    for name, expected in expected_tensors(shape).items():
+    for name, expected in expected_tensors(shape, optional).items():
         change = (tensors or {}).get(name, "as it is")
         if change is None:
             continue
         extents = change if isinstance(change, tuple) else expected
         of = change if hasattr(change, "weights") else (kind if len(extents) > 1 else F32)
         infos.append(TensorInfo(name, extents, of, 0, 0))
-    infos += [TensorInfo(name, (64,), F32, 0, 0) for name in (tensors or {}) if name not in expected_tensors(shape)]
+    infos += [
+        TensorInfo(name, (64,), F32, 0, 0) for name in (tensors or {}) if name not in expected_tensors(shape, optional)
+    ]
     return SimpleNamespace(metadata=metadata, tensors=tuple(infos))
 
 
@@ -62,20 +71,20 @@ def test_what_is_supported(architecture, kind, tied):
     shape = read_config(header(architecture, kind, tied))
     assert (shape.architecture, shape.tied) == (architecture, tied)
     assert (shape.heads, shape.kv_heads, shape.head_size, shape.n_vocab) == (4, 2, 64, 300)
-    assert shape.rope.yarn_factor is None
+    assert (shape.rope.factor, shape.rope.yarn) == (1.0, None)
     assert shape.qkv_width == 512
 
 
 def test_yarn_where_the_header_asks():
     keys = {"qwen3.rope.scaling.type": "yarn", "qwen3.rope.scaling.factor": 4.0}
     rope = read_config(header("qwen3", keys=keys | {"qwen3.rope.scaling.original_context_length": 512})).rope
-    assert (rope.yarn_factor, rope.original_context) == (4.0, 512)
-    assert (
-        read_config(
-            header("qwen3", keys={"qwen3.rope.scaling.type": "none", "qwen3.rope.scaling.factor": 4.0})
-        ).rope.yarn_factor
-        is None
-    )
+    assert (rope.factor, rope.original_context, rope.yarn) == (4.0, 512, YarnConfig())
+
+
+@pytest.mark.parametrize("kind,factor", [("none", 1.0), ("linear", 4.0), (None, 4.0)])
+def test_positions_are_divided_where_the_header_asks(kind, factor):
+    rope = read_config(header("qwen3", keys={"qwen3.rope.scaling.type": kind, "qwen3.rope.scaling.factor": 4.0})).rope
+    assert (rope.factor, rope.yarn) == (factor, None)
 
 
 @pytest.mark.parametrize(
@@ -96,17 +105,19 @@ def test_yarn_where_the_header_asks():
         ({"keys": {"llama.attention.key_length": 512, "llama.attention.value_length": 512}}, "the head size is 512"),
         ({"keys": {"llama.attention.layer_norm_rms_epsilon": float("nan")}}, "rms_epsilon is not a positive number"),
         ({"keys": {"llama.attention.layer_norm_rms_epsilon": "1e-5"}}, "rms_epsilon is not a positive number"),
-        ({"keys": {"llama.attention.sliding_window": 512}}, "llama.attention.sliding_window is 512"),
+        ({"keys": {"llama.attn_logit_softcapping": 50.0}}, "llama.attn_logit_softcapping is 50.0"),
         ({"keys": {"llama.expert_count": 8}}, "llama.expert_count is 8"),
         ({"keys": {"llama.attention.scale": 0.5}}, "llama.attention.scale is 0.5"),
+        ({"keys": {"llama.embedding_scale": 12.0}}, "llama.embedding_scale is 12.0"),
         ({"keys": {"llama.rope.scaling.type": "longrope"}}, "llama.rope.scaling.type is 'longrope'"),
-        ({"keys": {"llama.rope.scaling.factor": 4.0}}, "llama.rope.scaling.type is 'linear'"),
+        ({"keys": {"llama.rope.scaling.factor": -4.0}}, "llama.rope.scaling.factor is not a positive number"),
         ({"keys": {"llama.rope.freq_base": 1e-45}}, "llama.rope.freq_base is 1e-45, below 1"),
         ({"keys": {"split.count": 5}}, "split.count is 5: it is one part of a model"),
         ({"keys": {"tokenizer.ggml.tokens": [b"x"] * 299}}, "has 299 tokens, token_embd.weight 300 rows"),
         ({"tensors": {"blk.1.attn_norm.weight": F16}}, "tensor 'blk.1.attn_norm.weight' is F16, not F32"),
-        ({"tensors": {"rope_freqs.weight": F32}}, "tensor 'rope_freqs.weight' is not part of the llama architecture"),
-        ({"tensors": {"blk.0.attn_q.bias": F32}}, "tensor 'blk.0.attn_q.bias' is not part of the llama architecture"),
+        ({"tensors": {"output.bias": F32}}, "tensor 'output.bias' is not part of the llama architecture"),
+        ({"tensors": {"rope_freqs.weight": F32}}, "tensor 'rope_freqs.weight' has shape [64], not [32]"),
+        ({"tensors": {"blk.0.attn_q.bias": F32}}, "tensor 'blk.0.attn_q.bias' has shape [64], not [256]"),
         (
             {"tensors": {"blk.0.attn_q_norm.weight": F32}},
             "'blk.0.attn_q_norm.weight' is not part of the llama architecture",

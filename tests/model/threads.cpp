@@ -69,8 +69,9 @@ std::vector<float> attention(Pool &pool, std::size_t n, std::size_t position) {
     std::vector<std::uint16_t> k16(kv_heads * cells * head_size), v16(k16.size());
     std::vector<std::uint8_t> k8(kv_heads * cells * head_size / 32 * 34), v8(k8.size());
     std::vector<float> out(2 * n * heads * head_size);
-    attend(pool, shape, qkv.data(), width, n, position, k16.data(), v16.data(), out.data());
-    attend_q8(pool, shape, qkv.data(), width, n, position, k8.data(), v8.data(), out.data() + out.size() / 2);
+    const SequenceRows rows = rows_in_order(n, position, cells);
+    attend(pool, shape, qkv.data(), width, rows, k16.data(), v16.data(), out.data());
+    attend_q8(pool, shape, qkv.data(), width, rows, k8.data(), v8.data(), out.data() + out.size() / 2);
     return out;
 }
 

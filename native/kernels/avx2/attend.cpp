@@ -34,15 +34,12 @@ void multiply_add(float *c, std::size_t ldc, const float *a, std::size_t lda, co
 
 }  // namespace
 
-void attend_cells(const HeadCache &cache, std::size_t begin, std::size_t end, const float *q, float scale,
-                  float *maximum, float *sum, float *out, float *) {
+void attend_cells(const HeadCache &cache, std::size_t begin, std::size_t end, const float *q, const ScoreRule &rule,
+                  OnlineSoftmax &state, float *out, float *) {
     const std::size_t d = cache.head_size;
-    float m = -std::numeric_limits<float>::infinity(), s = 0.0f;
-    for (std::size_t i = 0; i < d; i += 8) {
-        _mm256_storeu_ps(out + i, _mm256_setzero_ps());
-    }
+    float m = state.maximum, s = state.sum;
     for (std::size_t cell = begin; cell < end; ++cell) {
-        const float score = f16_dot(cache.k + cell * d, d, q) * scale;
+        const float score = rule(f16_dot(cache.k + cell * d, d, q));
         float rescale = 1.0f, weight = 1.0f;
         if (score > m) {
             rescale = std::exp(m - score);
@@ -62,8 +59,7 @@ void attend_cells(const HeadCache &cache, std::size_t begin, std::size_t end, co
         }
         s = std::fma(s, rescale, weight);
     }
-    *maximum = m;
-    *sum = s;
+    state = {m, s};
 }
 
 #include "kernels/avx2/attend_tile.inc"

@@ -1,6 +1,5 @@
 // Attention over a q8_0 cache in AVX2.
 #include <cmath>
-#include <limits>
 
 #include "kernels/avx2/avx2.h"
 #include "kernels/avx2/vector.h"
@@ -36,15 +35,12 @@ inline void add_weighted(const std::uint8_t *v, std::size_t head_size, float wei
 
 }  // namespace
 
-void attend_cells_q8(const Q8HeadCache &cache, std::size_t end, const Q8Column &q, float scale, float *sum,
-                     float *out) {
+void attend_cells_q8(const Q8HeadCache &cache, std::size_t begin, std::size_t end, const Q8Column &q,
+                     const ScoreRule &rule, OnlineSoftmax &state, float *out) {
     const std::size_t n = cache.head_size, row = q8_0_row_bytes(n);
-    float m = -std::numeric_limits<float>::infinity(), s = 0.0f;
-    for (std::size_t i = 0; i < n; i += 8) {
-        _mm256_storeu_ps(out + i, _mm256_setzero_ps());
-    }
-    for (std::size_t cell = 0; cell < end; ++cell) {
-        const float score = dot(cache.k + cell * row, n, q) * scale;
+    float m = state.maximum, s = state.sum;
+    for (std::size_t cell = begin; cell < end; ++cell) {
+        const float score = rule(dot(cache.k + cell * row, n, q));
         float rescale = 1.0f, weight = 1.0f;
         if (score > m) {
             rescale = std::exp(m - score);
@@ -58,7 +54,7 @@ void attend_cells_q8(const Q8HeadCache &cache, std::size_t end, const Q8Column &
         add_weighted(cache.v + cell * row, n, weight, out);
         s = std::fma(s, rescale, weight);
     }
-    *sum = s;
+    state = {m, s};
 }
 
 }  // namespace bankml::avx2

@@ -3,6 +3,7 @@
 
 #include "kernels/avx2/avx2.h"
 #include "kernels/avx2/vector.h"
+#include "kernels/gelu.h"
 
 namespace bankml::avx2 {
 
@@ -71,6 +72,28 @@ void swiglu(std::size_t n, const float *gate, const float *up, float *y) {
     }
     for (; i < n; ++i) {
         y[i] = (gate[i] / (1.0f + std::exp(-gate[i]))) * up[i];
+    }
+}
+
+void geglu(std::size_t n, const float *gate, const float *up, float *y) {
+    const float *table = gelu_table();
+    const __m256 limit = _mm256_set1_ps(gelu_limit), below = _mm256_set1_ps(-gelu_limit);
+    std::size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        const __m256 x = _mm256_loadu_ps(gate + i);
+        const __m256i index = _mm256_cvtepu16_epi32(_mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
+        const __m256 found = _mm256_i32gather_ps(table, index, 4);
+        const __m256 gelu = _mm256_blendv_ps(found, x, _mm256_cmp_ps(x, limit, _CMP_GE_OQ));
+        const __m256 product = _mm256_mul_ps(gelu, _mm256_loadu_ps(up + i));
+        _mm256_storeu_ps(y + i, _mm256_andnot_ps(_mm256_cmp_ps(x, below, _CMP_LE_OQ), product));
+    }
+    for (; i < n; ++i) {
+        const float x = gate[i];
+        if (x <= -gelu_limit) {
+            y[i] = 0.0f;
+        } else {
+            y[i] = (x >= gelu_limit ? x : table[_cvtss_sh(x, _MM_FROUND_TO_NEAREST_INT)]) * up[i];
+        }
     }
 }
 

@@ -13,20 +13,20 @@ namespace {
 
 // The accumulator of a head of N * 16 values stays in registers.
 template <int N>
-void attend_cells_sized(const HeadCache &cache, std::size_t begin, std::size_t end, const float *q, float scale,
-                        float *maximum, float *sum, float *out) {
+void attend_cells_sized(const HeadCache &cache, std::size_t begin, std::size_t end, const float *q,
+                        const ScoreRule &rule, OnlineSoftmax &state, float *out) {
     constexpr std::size_t d = N * 16;
-    float m = -std::numeric_limits<float>::infinity(), s = 0.0f;
+    float m = state.maximum, s = state.sum;
     __m512 acc[N];
-    for (auto &v : acc) {
-        v = _mm512_setzero_ps();
+    for (int i = 0; i < N; ++i) {
+        acc[i] = _mm512_loadu_ps(out + i * 16);
     }
     for (std::size_t block = begin; block < end; block += 64) {
         const std::size_t cells = std::min<std::size_t>(64, end - block);
         float score[64];
         f16_dots(cache.k + block * d, cells, d, q, score);
         for (std::size_t c = 0; c < cells; ++c) {
-            const float value = score[c] * scale;
+            const float value = rule(score[c]);
             float rescale = 1.0f, weight = 1.0f;
             if (value > m) {
                 rescale = std::exp(m - value);
@@ -47,8 +47,7 @@ void attend_cells_sized(const HeadCache &cache, std::size_t begin, std::size_t e
     for (int i = 0; i < N; ++i) {
         _mm512_storeu_ps(out + i * 16, acc[i]);
     }
-    *maximum = m;
-    *sum = s;
+    state = {m, s};
 }
 
 // c[rows][ldc] += a[rows][lda] * b[depth][ldb]: one chain of multiply-adds an element, in order of depth.
@@ -114,13 +113,13 @@ void multiply_add(float *c, std::size_t ldc, const float *a, std::size_t lda, co
 
 }  // namespace
 
-void attend_cells(const HeadCache &cache, std::size_t begin, std::size_t end, const float *q, float scale,
-                  float *maximum, float *sum, float *out, float *scratch) {
+void attend_cells(const HeadCache &cache, std::size_t begin, std::size_t end, const float *q, const ScoreRule &rule,
+                  OnlineSoftmax &state, float *out, float *scratch) {
     switch (cache.head_size) {
-        case 64: return attend_cells_sized<4>(cache, begin, end, q, scale, maximum, sum, out);
-        case 96: return attend_cells_sized<6>(cache, begin, end, q, scale, maximum, sum, out);
-        case 128: return attend_cells_sized<8>(cache, begin, end, q, scale, maximum, sum, out);
-        default: return avx2::attend_cells(cache, begin, end, q, scale, maximum, sum, out, scratch);
+        case 64: return attend_cells_sized<4>(cache, begin, end, q, rule, state, out);
+        case 96: return attend_cells_sized<6>(cache, begin, end, q, rule, state, out);
+        case 128: return attend_cells_sized<8>(cache, begin, end, q, rule, state, out);
+        default: return avx2::attend_cells(cache, begin, end, q, rule, state, out, scratch);
     }
 }
 

@@ -24,15 +24,12 @@ double softmax_row(float *score, float m) {
 
 }  // namespace
 
-void attend_cells(const HeadCache &cache, std::size_t begin, std::size_t end, const float *q, float scale,
-                  float *maximum, float *sum, float *out, float *) {
+void attend_cells(const HeadCache &cache, std::size_t begin, std::size_t end, const float *q, const ScoreRule &rule,
+                  OnlineSoftmax &state, float *out, float *) {
     const std::size_t d = cache.head_size;
-    float m = -std::numeric_limits<float>::infinity(), s = 0.0f;
-    for (std::size_t i = 0; i < d; ++i) {
-        out[i] = 0.0f;
-    }
+    float m = state.maximum, s = state.sum;
     for (std::size_t cell = begin; cell < end; ++cell) {
-        const float score = f16_dot(cache.k + cell * d, d, q) * scale;
+        const float score = rule(f16_dot(cache.k + cell * d, d, q));
         float rescale = 1.0f, weight = 1.0f;
         if (score > m) {
             rescale = std::exp(m - score);
@@ -48,13 +45,12 @@ void attend_cells(const HeadCache &cache, std::size_t begin, std::size_t end, co
         }
         s = std::fma(s, rescale, weight);
     }
-    *maximum = m;
-    *sum = s;
+    state = {m, s};
 }
 
-void attend_tile(const HeadCache &cache, std::size_t first, std::size_t rows, const float *q, std::size_t ldq,
-                 float scale, float *out, std::size_t ldo, float *) {
-    const std::size_t d = cache.head_size, visible = first + rows;
+void attend_tile(const HeadCache &cache, const VisibleCells &visible, std::size_t first, std::size_t rows,
+                 const float *q, std::size_t ldq, const ScoreRule &rule, float *out, std::size_t ldo, float *) {
+    const std::size_t d = cache.head_size, last = visible.end(first + rows - 1);
     const float minus_infinity = -std::numeric_limits<float>::infinity();
     for (std::size_t r = 0; r < rows; ++r) {
         float m = minus_infinity, s = 0.0f;
@@ -62,19 +58,24 @@ void attend_tile(const HeadCache &cache, std::size_t first, std::size_t rows, co
         for (std::size_t i = 0; i < d; ++i) {
             acc[i] = 0.0f;
         }
-        for (std::size_t tile = 0; tile < visible; tile += attend_tile_cells) {
+        for (std::size_t tile = 0; tile < last; tile += attend_tile_cells) {
+            const TilePositions<attend_tile_cells> positions(visible, tile);
+            if (!positions.seen_by(visible, first, rows)) {
+                continue;
+            }
+            const std::int32_t hidden = visible.hidden_to(first + r);
             float score[attend_tile_cells];
             float tile_max = minus_infinity;
             for (std::size_t c = 0; c < attend_tile_cells; ++c) {
                 score[c] = minus_infinity;
-                if (tile + c > first + r) {
+                if (positions.at[c] <= hidden || positions.at[c] > std::int32_t(first + r)) {
                     continue;
                 }
                 float dot = 0.0f;
                 for (std::size_t i = 0; i < d; ++i) {
                     dot = std::fma(half_to_float(cache.k[(tile + c) * d + i]), q[r * ldq + i], dot);
                 }
-                score[c] = dot * scale + 0.0f;
+                score[c] = rule(dot) + 0.0f;
                 tile_max = tile_max > score[c] ? tile_max : score[c];
             }
             if (tile_max == minus_infinity) {
@@ -93,7 +94,7 @@ void attend_tile(const HeadCache &cache, std::size_t first, std::size_t rows, co
                 m = grown;
                 s = float(double(s) + softmax_row(score, m));
             }
-            for (std::size_t c = 0; c < attend_tile_cells && tile + c < visible; ++c) {
+            for (std::size_t c = 0; c < attend_tile_cells && tile + c < last; ++c) {
                 for (std::size_t i = 0; i < d; ++i) {
                     acc[i] = std::fma(half_to_float(cache.v[(tile + c) * d + i]), score[c], acc[i]);
                 }

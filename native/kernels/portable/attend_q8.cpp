@@ -1,6 +1,5 @@
 // The definition of attention over a q8_0 cache, one query row of one head.
 #include <cmath>
-#include <limits>
 
 #include "kernels/cache_q8.h"
 #include "kernels/half.h"
@@ -38,15 +37,12 @@ float dot(const std::uint8_t *k, std::size_t head_size, const Q8Column &q) {
 
 }  // namespace
 
-void attend_cells_q8(const Q8HeadCache &cache, std::size_t end, const Q8Column &q, float scale, float *sum,
-                     float *out) {
+void attend_cells_q8(const Q8HeadCache &cache, std::size_t begin, std::size_t end, const Q8Column &q,
+                     const ScoreRule &rule, OnlineSoftmax &state, float *out) {
     const std::size_t n = cache.head_size, row = q8_0_row_bytes(n);
-    float m = -std::numeric_limits<float>::infinity(), s = 0.0f;
-    for (std::size_t i = 0; i < n; ++i) {
-        out[i] = 0.0f;
-    }
-    for (std::size_t cell = 0; cell < end; ++cell) {
-        const float score = dot(cache.k + cell * row, n, q) * scale;
+    float m = state.maximum, s = state.sum;
+    for (std::size_t cell = begin; cell < end; ++cell) {
+        const float score = rule(dot(cache.k + cell * row, n, q));
         float rescale = 1.0f, weight = 1.0f;
         if (score > m) {
             rescale = std::exp(m - score);
@@ -65,7 +61,7 @@ void attend_cells_q8(const Q8HeadCache &cache, std::size_t end, const Q8Column &
         }
         s = std::fma(s, rescale, weight);
     }
-    *sum = s;
+    state = {m, s};
 }
 
 }  // namespace bankml::portable

@@ -2,6 +2,7 @@
 // asserted equal to it.
 #include <cmath>
 
+#include "kernels/gelu.h"
 #include "kernels/half.h"
 #include "kernels/lanes.h"
 #include "kernels/portable/portable.h"
@@ -45,6 +46,17 @@ void swiglu(std::size_t n, const float *gate, const float *up, float *y) {
     }
     for (std::size_t i = whole; i < n; ++i) {  // the reference's tail calls libm
         y[i] = (gate[i] / (1.0f + std::exp(-gate[i]))) * up[i];
+    }
+}
+
+void geglu(std::size_t n, const float *gate, const float *up, float *y) {
+    const float *table = gelu_table();
+    for (std::size_t i = 0; i < n; ++i) {
+        if (gate[i] <= -gelu_limit) {
+            y[i] = 0.0f;
+        } else {
+            y[i] = (gate[i] >= gelu_limit ? gate[i] : table[float_to_half(gate[i])]) * up[i];
+        }
     }
 }
 

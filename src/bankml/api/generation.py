@@ -69,7 +69,8 @@ def _chat(
         form = resident.answer_format(conversation, spec)
     pieces = resident.text_stream((*(request.stop or ()), *form.stops), chat=True, begun=form.continues)
     sampler = resident.sampler(request.sampling)
-    job = replace(_job(request, resident.tokenize(form)), preserved=resident.preserved(form))
+    tokens = resident.tokenize(form)
+    job = replace(_job(request, tokens), preserved=resident.preserved(form), user_starts=resident.user_starts(tokens))
     if spec.grammar:
         sampler = resident.with_grammar(sampler, Constraint(spec.grammar))
     else:

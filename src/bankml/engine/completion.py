@@ -5,6 +5,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from bankml.engine.checkpoints import PromptLayout
 from bankml.engine.parts import Logits, ScoredRows, TextPieces, TokenPieces, TokenSampler
 from bankml.engine.slot import Slot
 from bankml.errors import ContextExceeded, RequestError
@@ -25,13 +26,15 @@ Finish = Literal["stop", "length"]
 @dataclass(frozen=True)
 class Job:
     """A prompt to complete. `max_tokens` is UNLIMITED or a count; 0 gives one token, as in llama-server. `preserved`
-    are control tokens that have their text in the answer. `slot` is the number of the slot to use; None: any."""
+    are control tokens that have their text in the answer. `slot` is the number of the slot to use; None: any.
+    `user_starts` are the positions in the prompt at which user messages begin, where a sliding window needs them."""
 
     prompt: Sequence[int]
     max_tokens: int = UNLIMITED
     cache_prompt: bool = True
     preserved: frozenset[int] = frozenset()
     slot: int | None = None
+    user_starts: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +179,7 @@ def prefill(
     cached = slot.begin(job.prompt, job.cache_prompt)
     yield PromptProgress(len(job.prompt), cached, cached, slot.number)
     logits = None
-    for compute in _prompt_batches(job.prompt, slot):
+    for compute in _prompt_batches(job, slot):
         logits = yield compute
         slot.extend(compute.span.tokens)
         yield PromptProgress(len(job.prompt), cached, len(slot), slot.number)
@@ -226,10 +229,17 @@ def generate(
         slot.extend([token])
 
 
-def _prompt_batches(prompt: Sequence[int], slot: Slot) -> Iterator[Compute]:
+def _prompt_batches(job: Job, slot: Slot) -> Iterator[Compute]:
     """The micro-batches that the slot lacks of the prompt, each after the one before is in the slot."""
+    prompt, windows = job.prompt, slot.windows
+    layout, end = PromptLayout(len(prompt), job.user_starts), 0
     while len(slot) < len(prompt):
-        batch = list(prompt[len(slot) : len(slot) + MICRO_BATCH])
+        if windows is None:
+            end = len(prompt)
+        elif len(slot) >= end:
+            end = windows.batch_end(len(slot), layout)
+            windows.before_batch(len(slot), end, layout)
+        batch = list(prompt[len(slot) : min(len(slot) + MICRO_BATCH, end)])
         yield Compute(Span(batch, len(slot), slot.cells), logits=len(slot) + len(batch) == len(prompt))
 
 

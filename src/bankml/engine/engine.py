@@ -84,6 +84,11 @@ class Engine:
         scores: list[TokenProbs] = ended[0].value
         return scores
 
+    @property
+    def windowed(self) -> bool:
+        """Whether the model has layers with a sliding window."""
+        return self.slots[0].windows is not None
+
     def close(self) -> None:
         """Frees the weights and every K/V cell, in slots and in the prompt cache. No answer may be running."""
         self.scheduler.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from bankml.model.span import Span
 from bankml.sampling.logprobs import TokenProbs
 
 if TYPE_CHECKING:
-    from bankml.model.kv_cache import KVCells
+    from bankml.model.kv_cache import KVCells, WindowState
 
 Logits = NDArray[np.float32]
 
@@ -30,6 +30,26 @@ class Cells(Protocol):
     @property
     def cache_type(self) -> str:
         """The type of keys and values, such as `f16` or `q8_0`."""
+
+    @property
+    def window(self) -> int:
+        """Positions that layers with a sliding window see; 0: there are none."""
+
+    @property
+    def window_first(self) -> int:
+        """The lowest position whose cells those layers have; -1: none."""
+
+    def truncate_window(self, n: int) -> None:
+        """Drops what those layers have beyond the first `n` positions."""
+
+    def save_window(self) -> WindowState | None:
+        """A copy of what those layers still see; None without such layers."""
+
+    def load_window(self, state: WindowState) -> None:
+        """Puts the copy back."""
+
+    def copy_from(self, other: Any, n: int) -> None:
+        """Copies the first `n` cells of another sequence of the model."""
 
     def view(self, n: int) -> KVCells:
         """The first `n` cells, not copied."""

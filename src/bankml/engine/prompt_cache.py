@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bankml.engine.parts import Cells
+from bankml.engine.checkpoints import Checkpoint
 from bankml.engine.slot import Slot, Tokens, common_prefix
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ class CachedPrompt:
 
     tokens: Tokens
     state: KVCells
+    checkpoints: tuple[Checkpoint, ...] = ()
 
     @property
     def nbytes(self) -> int:
@@ -157,26 +158,31 @@ def swap_prefix(prompt: Sequence[int], slot: Slot, cache: PromptCache, reuse: bo
     """Before `prompt` is computed: saves what the slot would lose, and restores the cached prefix of its conversation.
 
     Only the cells of an entry's common prefix with `prompt` are copied; the rest would be dropped. Without `reuse` none
-    are, but llama-server removes the entry all the same.
+    are, but llama-server removes the entry all the same. Of a model with a sliding window all cells are, since what a
+    window has lost decides how much is kept.
     """
     current, new = np.array(slot.tokens, np.int32), np.array(list(prompt), np.int32)
     if can_extend(current, new):
         return
     if len(current):
-        _save(current, slot.cells, cache)
+        _save(current, slot, cache)
     entry = cache.take(current, new)
     if entry is not None:
         common = common_prefix(entry.tokens, new) if reuse else 0
+        if slot.windows is not None:
+            common = len(entry.tokens)
+            slot.windows.replace(entry.checkpoints)
         slot.clear()
         slot.cells.load(entry.state, common)
         slot.extend(entry.tokens[:common].tolist())
     cache.trim()
 
 
-def _save(current: Tokens, cells: Cells, cache: PromptCache) -> None:
-    if not cache.admit(current, entry_bytes(len(current), len(current) * cells.cell_bytes)):
+def _save(current: Tokens, slot: Slot, cache: PromptCache) -> None:
+    if not cache.admit(current, entry_bytes(len(current), len(current) * slot.cells.cell_bytes)):
         return
     try:
-        cache.add(CachedPrompt(current, cells.save(len(current))))
+        checkpoints = () if slot.windows is None else slot.windows.all
+        cache.add(CachedPrompt(current, slot.cells.save(len(current)), checkpoints))
     except MemoryError:
         cache.shrink()

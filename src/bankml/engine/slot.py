@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from bankml.engine.checkpoints import window_checkpoints
+
 if TYPE_CHECKING:
     from bankml.engine.parts import Cells
 
@@ -22,7 +24,8 @@ def common_prefix(a: Sequence[int] | Tokens, b: Sequence[int] | Tokens) -> int:
 
 
 class Slot:
-    """The tokens in `cells`. Only tokens whose forward pass has finished are listed.
+    """The tokens in `cells`. Only tokens whose forward pass has finished are listed. `windows` are its checkpoints if
+    the model has a sliding window.
 
     The last token of an answer is sampled but never computed, so it is not here, and the next request computes it.
     """
@@ -30,6 +33,7 @@ class Slot:
     def __init__(self, cells: Cells, number: int = 0) -> None:
         self.cells = cells
         self.number = number
+        self.windows = window_checkpoints(cells)
         self._tokens: list[int] = []
 
     def __len__(self) -> int:
@@ -43,10 +47,15 @@ class Slot:
         """Keeps the reusable prefix for `prompt` and drops the rest; returns the number of tokens kept.
 
         That is the longest common prefix, but one token less when it is the entire prompt: the last token has to be
-        computed for its logits. Without `reuse` (`cache_prompt: false`) nothing is kept.
+        computed for its logits. Without `reuse` (`cache_prompt: false`) nothing is kept. Of a model with a sliding
+        window it may be less, down to what a checkpoint has.
         """
         kept = common_prefix(self._tokens, list(prompt)) if reuse else 0
+        if self.windows is not None:
+            kept = self.windows.resume(kept, len(prompt))
         kept = min(kept, max(0, len(prompt) - 1))
+        if self.windows is not None:
+            self.windows.keep(kept)
         del self._tokens[kept:]
         return kept
 
@@ -57,8 +66,10 @@ class Slot:
     def copy_from(self, other: Slot) -> None:
         """Copies the cells and tokens of `other`."""
         self._tokens.clear()
-        self.cells.load(other.cells.view(len(other)), len(other))
+        self.cells.copy_from(other.cells, len(other))
         self._tokens.extend(other.tokens)
+        if self.windows is not None and other.windows is not None:
+            self.windows.replace(other.windows.all)
 
     def clear(self) -> None:
         """Drops all tokens: the cells are empty or no longer valid."""

@@ -24,6 +24,7 @@ class SlotTransfer:
 def save(engine: Engine, slot: Slot, model_sha256: str, folder: SlotFolder, name: str) -> SlotTransfer:
     """Writes the slot to the file `name`. Raises RequestError for a name that is not a regular file's, FileProblem; the
     file is then unchanged."""
+    _require_no_window(slot, "save")
     tokens = slot.tokens
     origin = Origin.of(slot.cells, engine.model.n_ctx, model_sha256)
     try:
@@ -42,6 +43,7 @@ def restore(engine: Engine, slot: Slot, model_sha256: str, folder: SlotFolder, n
 
     Raises RequestError with the reason. The slot is then as it was where there is no such file, else empty.
     """
+    _require_no_window(slot, "restore")
     origin = Origin.of(slot.cells, engine.model.n_ctx, model_sha256)
     try:
         with folder.reading(name) as source:
@@ -63,4 +65,11 @@ def erase(slot: Slot) -> int:
     """Empties the slot; returns how many tokens it had. The prompt cache stays as it is."""
     n_erased = len(slot)
     slot.clear()
+    if slot.windows is not None:
+        slot.windows.replace(())
     return n_erased
+
+
+def _require_no_window(slot: Slot, action: str) -> None:
+    if slot.windows is not None:
+        raise RequestError(f"Unable to {action} slot: slot files of models with a sliding window are not supported")

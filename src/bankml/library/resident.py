@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from bankml.answers.describe import describe, template_thinks
 from bankml.answers.format import AnswerFormat
+from bankml.answers.message_starts import message_starts, user_starts
 from bankml.answers.request import FormatRequest
 from bankml.engine.engine import Engine
 from bankml.engine.parts import TextPieces, TokenPieces, TokenSampler
@@ -135,6 +136,13 @@ class Resident:
         """The tokens of a prompt."""
         parts = form.segments or (Segment(form.prompt),)
         return [token for part in parts for token in self.tokens.encode(part.text, parse_special=not part.plain)]
+
+    def user_starts(self, tokens: Sequence[int]) -> tuple[int, ...]:
+        """The positions in a prompt at which a user's message begins, where the model's sliding window needs them."""
+        if not self.engine.windowed:
+            return ()
+        starts = message_starts(self.template)
+        return user_starts(tokens, *(self.tokens.encode(text) for text in (starts.assistant, starts.user)))
 
     @cached_property
     def thinks(self) -> bool:

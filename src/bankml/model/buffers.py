@@ -1,8 +1,10 @@
 """The activations of one micro-batch."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from bankml.model.ops import Rows
 from bankml.model.pages import zeros
@@ -19,7 +21,9 @@ class Buffers:
     attended: Rows  # heads * head_size
     gate_up: Rows  # 2 * n_ff
     gated: Rows  # n_ff
-    rope: Rows  # (cos, sin) pairs, head_size wide
+    router: Rows  # one value an expert
+    temperature: npt.NDArray[np.float32]  # what a row's Q is multiplied by
+    rope: tuple[Rows, ...]  # (cos, sin) pairs, as wide as what RoPE turns: a table for each RoPE of the model
 
     @classmethod
     def of(cls, config: ModelConfig, n: int) -> "Buffers":
@@ -30,21 +34,29 @@ class Buffers:
                 return zeros((n, width), np.float32)
             return memory[start * n : (start + width) * n].reshape(n, width)
 
-        attended = config.heads * config.head_size
-        shared: Rows = zeros((n * max(config.qkv_width + attended, 3 * config.n_ff),), np.float32)
+        n_ff, experts = (config.n_ff, 0) if config.experts is None else (0, config.experts.count)
+        shared: Rows = zeros((n * max(config.qkv_width + config.q_width, 3 * n_ff),), np.float32)
         return cls(
             x=rows(config.n_embd),
             normed=rows(config.n_embd),
             qkv=rows(config.qkv_width, shared),
-            attended=rows(attended, shared, config.qkv_width),
-            gate_up=rows(2 * config.n_ff, shared),
-            gated=rows(config.n_ff, shared, 2 * config.n_ff),
-            rope=rows(config.head_size),
+            attended=rows(config.q_width, shared, config.qkv_width),
+            gate_up=rows(2 * n_ff, shared),
+            gated=rows(n_ff, shared, 2 * n_ff),
+            router=rows(experts),
+            temperature=np.ones(n, np.float32),
+            rope=tuple(rows(config.rotated) for _ in range(1 if config.window is None else 2)),
         )
 
     def first(self, n: int) -> "Buffers":
-        return Buffers(*(buffer[:n] for buffer in vars(self).values()))
+        return self._rows(slice(n))
 
     def last(self, n: int) -> "Buffers":
         """Row n - 1 of every buffer."""
-        return Buffers(*(buffer[n - 1 : n] for buffer in vars(self).values()))
+        return self._rows(slice(n - 1, n))
+
+    def _rows(self, which: slice) -> "Buffers":
+        def cut(buffer: Any) -> Any:
+            return tuple(map(cut, buffer)) if isinstance(buffer, tuple) else buffer[which]
+
+        return Buffers(*map(cut, vars(self).values()))

@@ -4,7 +4,7 @@ The keys that all architectures share are read here; the rest stands in the arch
 asks for beyond that is refused with the key or tensor named: an answer has the reference's bits or it is not given.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from bankml import _native
@@ -13,7 +13,8 @@ from bankml.gguf.block_types import F32
 from bankml.gguf.header import Header, TensorInfo
 from bankml.gguf.values import shown, shown_value
 from bankml.model.architectures import ARCHITECTURES
-from bankml.model.shape import MetadataKeys, ModelConfig, ModelShape, RopeConfig, unsupported
+from bankml.model.keys import MetadataKeys
+from bankml.model.shape import Extents, ModelConfig, ModelShape, RopeConfig, YarnConfig, inverse_root, unsupported
 
 __all__ = ["ModelConfig", "expected_tensors", "read_config", "unsupported"]
 
@@ -22,7 +23,16 @@ MAX_HEAD_SIZE = 256
 
 def read_config(header: Header) -> ModelConfig:
     """The configuration of the model that `header` describes. Raises Refused, naming the key or the tensor."""
-    metadata = header.metadata
+    tensors = {t.name: t for t in header.tensors}
+    config = configured(header.metadata, {name: t.shape for name, t in tensors.items()})
+    _check_vocabulary(header.metadata.get("tokenizer.ggml.tokens"), tensors["token_embd.weight"])
+    _check_weight_types(header)
+    _check_tensors(config, header)
+    return config
+
+
+def configured(metadata: Mapping[str, Any], tensors: Mapping[str, Extents]) -> ModelConfig:
+    """What the metadata says of a model with tensors of these names and extents. Raises Refused, naming the key."""
     name = metadata.get("general.architecture")
     if not isinstance(name, str) or name not in ARCHITECTURES:
         raise unsupported(f"general.architecture is {shown_value(name)}")
@@ -30,25 +40,29 @@ def read_config(header: Header) -> ModelConfig:
         raise unsupported(f"general.type is {shown_value(metadata['general.type'])}")
     if metadata.get("split.count", 1) not in (0, 1):
         raise unsupported(f"split.count is {shown_value(metadata['split.count'])}: it is one part of a model")
-    tensors = {t.name: t for t in header.tensors}
     if "token_embd.weight" not in tensors:
         raise unsupported("tensor 'token_embd.weight' is missing")
-    _check_vocabulary(metadata.get("tokenizer.ggml.tokens"), tensors["token_embd.weight"])
-    keys = MetadataKeys(metadata, name)
+    keys, architecture = MetadataKeys(metadata, name), ARCHITECTURES[name]
     for key, harmless in _UNIMPLEMENTED_KEYS.items():
-        keys.require_default(key, *harmless)
-    ARCHITECTURES[name].check_keys(keys)
-    config = _config(keys, name, tensors)
-    _check_weight_types(header)
-    _check_tensors(config, header)
-    return config
+        if key not in architecture.KEYS:
+            keys.require_default(key, *harmless)
+    return architecture.configure(_config(keys, name, tensors), keys)
 
 
-# Keys that change the forward pass in llama.cpp, with the values under which they do not.
+# Keys that change the forward pass of some architecture in llama.cpp, with the values under which they do not. An
+# architecture that implements one has it in its KEYS.
 _UNIMPLEMENTED_KEYS: dict[str, tuple[object, ...]] = {
     "attention.sliding_window": (0,),
     "attention.sliding_window_pattern": (),
+    "attention.temperature_scale": (0.0,),
     "attention.scale": (0.0,),
+    "attention.key_length_swa": (),
+    "attention.value_length_swa": (),
+    "rope.dimension_count_swa": (),
+    "rope.freq_base_swa": (),
+    "embedding_scale": (0.0, 1.0),
+    "residual_scale": (0.0, 1.0),
+    "logit_scale": (0.0, 1.0),
     "attention.causal": (True,),
     "attention.clamp_kqv": (0.0,),
     "attention.max_alibi_bias": (0.0,),
@@ -56,7 +70,16 @@ _UNIMPLEMENTED_KEYS: dict[str, tuple[object, ...]] = {
     "final_logit_softcapping": (0.0,),
     "expert_count": (0,),
     "expert_used_count": (0,),
+    "expert_group_count": (0,),
+    "expert_group_used_count": (0,),
+    "expert_shared_count": (0,),
+    "expert_shared_feed_forward_length": (0,),
+    "expert_weights_scale": (0.0, 1.0),
+    "expert_gating_func": (0, 1),
+    "swiglu_clamp_exp": (),
+    "swiglu_clamp_shexp": (),
     "leading_dense_block_count": (0,),
+    "deepstack_mapping": (),
     "rope.scaling.alpha": (0.0,),
     "rope.scaling.yarn_log_multiplier": (0.0,),
     "rope.scaling.yarn_ext_factor": (1.0,),
@@ -76,27 +99,34 @@ def _check_vocabulary(tokens: Any, embedding: TensorInfo) -> None:
         )
 
 
-def _config(keys: MetadataKeys, architecture: str, tensors: Mapping[str, TensorInfo]) -> ModelConfig:
+def _config(keys: MetadataKeys, architecture: str, tensors: Mapping[str, Extents]) -> ModelConfig:
     heads = keys.count("attention.head_count", most=1024)
     n_embd = keys.count("embedding_length")
     kv_heads = keys.count("attention.head_count_kv", heads, most=1024)
     head_size = _head_size(keys, n_embd, heads)
+    rotated = keys.count("rope.dimension_count", head_size, most=head_size)
+    if rotated != head_size and not ARCHITECTURES[architecture].PARTIAL_ROPE:
+        raise unsupported("rope.dimension_count differs from the head size")
+    if rotated % 2:
+        raise unsupported(f"rope.dimension_count is {rotated}, not even")
     if heads % kv_heads:
         raise unsupported(f"{heads} heads do not share {kv_heads} K/V heads evenly")
     embedding = tensors["token_embd.weight"]
-    if len(embedding.shape) != 2 or embedding.shape[0] != n_embd:
-        raise unsupported(f"tensor 'token_embd.weight' has shape {list(embedding.shape)}")
+    if len(embedding) != 2 or embedding[0] != n_embd:
+        raise unsupported(f"tensor 'token_embd.weight' has shape {list(embedding)}")
     context = keys.count("context_length", most=1 << 31)
     return ModelConfig(
         architecture=architecture,
         n_layer=keys.count("block_count", most=1024),
         n_embd=n_embd,
-        n_ff=keys.count("feed_forward_length"),
-        n_vocab=embedding.shape[1],
+        n_ff=keys.count("feed_forward_length", 0 if keys.present("expert_count") else None, least=0),
+        n_vocab=embedding[1],
         heads=heads,
         kv_heads=kv_heads,
         head_size=head_size,
         tied="output.weight" not in tensors,
+        rotated=rotated,
+        attention_scale=inverse_root(head_size),
         context_length=context,
         rms_eps=keys.number("attention.layer_norm_rms_epsilon"),
         rope=_rope(keys, architecture, context),
@@ -109,8 +139,6 @@ def _head_size(keys: MetadataKeys, n_embd: int, heads: int) -> int:
     head_size = keys.count("attention.key_length", n_embd // heads)
     if keys.count("attention.value_length", n_embd // heads) != head_size:
         raise unsupported("attention.value_length differs from attention.key_length")
-    if keys.count("rope.dimension_count", head_size) != head_size:
-        raise unsupported("rope.dimension_count differs from the head size")
     if head_size % 8 or head_size > MAX_HEAD_SIZE:
         raise unsupported(f"the head size is {head_size}, not a multiple of 8 up to {MAX_HEAD_SIZE}")
     return head_size
@@ -118,37 +146,33 @@ def _head_size(keys: MetadataKeys, n_embd: int, heads: int) -> int:
 
 def _rope(keys: MetadataKeys, architecture: str, context: int) -> RopeConfig:
     scaling = keys.text("rope.scaling.type", "linear")
-    factor = None
-    if keys.present("rope.scaling.factor"):
-        factor = keys.number("rope.scaling.factor")
-    elif keys.present("rope.scale_linear"):
-        factor = keys.number("rope.scale_linear")
-    if scaling == "none" or (scaling == "linear" and factor in (None, 1.0)):
-        factor = None
-    elif scaling != "yarn":
+    if scaling not in ("none", "linear", "yarn", *ARCHITECTURES[architecture].ROPE_SCALING):
         raise unsupported(f"{architecture}.rope.scaling.type is {shown_value(scaling)}")
-    elif factor is None:
-        factor = 1.0
+    named = "rope.scaling.factor" if keys.present("rope.scaling.factor") else "rope.scale_linear"
+    factor = keys.number(named, 0.0) or 1.0
     base = keys.number("rope.freq_base", 10000.0)
     if base < 1:
         raise unsupported(f"{architecture}.rope.freq_base is {base}, below 1")
     return RopeConfig(
         base=base,
-        yarn_factor=factor,
+        factor=1.0 if scaling == "none" else factor,
         original_context=keys.count("rope.scaling.original_context_length", context, most=(1 << 31) - 1),
         attention_factor=keys.number("rope.scaling.attn_factor", 1.0),
+        yarn=YarnConfig() if scaling == "yarn" else None,
     )
 
 
-def expected_tensors(shape: ModelShape) -> dict[str, tuple[int, ...]]:
-    """Every tensor of a file of this shape, with its extents (row length first)."""
+def expected_tensors(shape: ModelShape, present: Collection[str] = ()) -> dict[str, Extents]:
+    """Every tensor of a file of this shape, with its extents (row length first); optional ones if in `present`."""
+    architecture, names = ARCHITECTURES[shape.architecture], frozenset(present)
     d = shape.n_embd
-    expected: dict[str, tuple[int, ...]] = {"token_embd.weight": (d, shape.n_vocab), "output_norm.weight": (d,)}
+    expected: dict[str, Extents] = {"token_embd.weight": (d, shape.n_vocab), "output_norm.weight": (d,)}
     if not shape.tied:
         expected["output.weight"] = (d, shape.n_vocab)
-    layer = ARCHITECTURES[shape.architecture].layer_tensors(shape)
+    expected |= {name: extents for name, extents in architecture.shared_tensors(shape).items() if name in names}
+    layer = architecture.layer_tensors(shape)
     for i in range(shape.n_layer):
-        expected |= {f"blk.{i}.{name}.weight": extents for name, extents in layer.items()}
+        expected |= layer.full_names(i, names)
     return expected
 
 
@@ -163,7 +187,7 @@ def _check_weight_types(header: Header) -> None:
 
 
 def _check_tensors(config: ModelConfig, header: Header) -> None:
-    expected = expected_tensors(config)
+    expected = expected_tensors(config, [tensor.name for tensor in header.tensors])
     multiples = {one.id: one.row_multiple for one in _native.weight_formats()}
     for tensor in header.tensors:
         extents = expected.pop(tensor.name, None)
@@ -173,7 +197,7 @@ def _check_tensors(config: ModelConfig, header: Header) -> None:
             raise unsupported(f"tensor {shown(tensor.name)} has shape {list(tensor.shape)}, not {list(extents)}")
         if len(extents) == 1 and tensor.type is not F32:
             raise unsupported(f"tensor {shown(tensor.name)} is {tensor.type.name}, not F32")
-        if len(extents) == 2 and extents[0] % multiples[tensor.type.id]:
+        if len(extents) > 1 and extents[0] % multiples[tensor.type.id]:
             raise unsupported(f"tensor {shown(tensor.name)} has rows of {extents[0]} weights, not whole blocks")
     if expected:
         raise unsupported(f"tensor {next(iter(expected))!r} is missing")

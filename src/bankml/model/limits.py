@@ -7,6 +7,9 @@ DEFAULT_CONTEXT = 4096
 MAX_CONTEXT = 1 << 24
 """More tokens than any model was trained on."""
 
+MICRO_BATCH = 512
+"""Tokens of one forward pass at most, llama-server's default --ubatch-size: bits depend on it."""
+
 MAX_PARALLEL = 64
 """Sequences that are computed together at most."""
 

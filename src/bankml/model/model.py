@@ -7,9 +7,9 @@ from bankml import _native
 from bankml.errors import UsageError
 from bankml.gate.verify import Verified
 from bankml.model.config import read_config
-from bankml.model.decoder import MICRO_BATCH, Decoder
-from bankml.model.kv_cache import CacheType, KVCache, cache_type_from
-from bankml.model.limits import MAX_CONTEXT, MAX_THREADS, context_cells, context_size
+from bankml.model.decoder import Decoder
+from bankml.model.kv_cache import CacheSize, CacheType, KVCache, cache_type_from
+from bankml.model.limits import MAX_CONTEXT, MAX_THREADS, MICRO_BATCH, context_cells, context_size
 from bankml.model.ops import Rows
 from bankml.model.shape import ModelConfig
 from bankml.model.span import Span
@@ -50,7 +50,8 @@ class Model:
         self.config = config
         self.n_ctx = context_size(n_ctx, config.context_length)
         self.parallel = parallel
-        self._decoder = Decoder(config, Weights(verified), pool, self._cells, llama_threads, parallel)
+        size = CacheSize.of(config, self._cells)
+        self._decoder = Decoder(config, Weights(verified), pool, size, llama_threads, parallel)
 
     @classmethod
     def open(

@@ -4,20 +4,29 @@ Rows are C-contiguous float32 arrays [n, width], n being the tokens of one micro
 bankml._native's; its bits are those of llama.cpp b11192's CPU backend.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from bankml import _native
 from bankml.model.batch import Batch
-from bankml.model.shape import ModelConfig
+from bankml.model.shape import ExpertsShape, ModelConfig, RopeConfig, tensor_name
 from bankml.model.span import Span
 from bankml.model.weights import Weights
 
+if TYPE_CHECKING:
+    from bankml.model.kv_cache import LayerCells
+
 Rows = npt.NDArray[np.float32]
 Activation = Callable[[_native.Pool, Rows, Rows], None]
+
+silu: Activation = _native.swiglu
+gelu: Activation = _native.geglu
 
 
 class Linear:
@@ -33,21 +42,16 @@ class Linear:
     ) -> None:
         """`parts`: (type number, blocks, rows) of each matrix, all of `columns` columns; `bias`: [all rows]."""
         self._batch = batch
-        self._product = _native.Projection(pool, columns, list(parts))
-        self._bias = bias
+        self._product = _native.Projection(pool, columns, list(parts), bias)
 
     def __call__(self, x: Rows, y: Rows) -> None:
         """y [n, rows] = W x + b, x [n, columns]."""
         self._product.apply(x, y, self._batch.length)
-        if self._bias is not None:
-            _native.add_bias(y, self._bias)
         self._batch.checkpoint()
 
-    def add_to(self, x: Rows, y: Rows) -> None:
-        """y += W x + b."""
-        self._product.add_to(x, y, self._batch.length)
-        if self._bias is not None:
-            _native.add_bias(y, self._bias)
+    def add_to(self, x: Rows, y: Rows, factor: float = 1.0) -> None:
+        """y += factor * (W x + b)."""
+        self._product.add_to(x, y, self._batch.length, factor=factor)
         self._batch.checkpoint()
 
 
@@ -66,56 +70,81 @@ class RMSNorm:
         """Norms `heads` heads of weight's width each, from column `first` on, in place."""
         _native.rms_norm_heads(self._pool, x, self.weight, self._eps, first, heads)
 
+    def add_to(self, x: Rows, y: Rows) -> None:
+        """y += norm(x); x is overwritten."""
+        self(x, x)
+        _native.add(x, y)
+
 
 class Rope:
-    """Rotary positions. `neox` rotates the halves of a head (i, i + n/2), else adjacent pairs (2i, 2i + 1)."""
+    """Rotary positions. `neox` rotates the halves of a head (i, i + n/2), else adjacent pairs (2i, 2i + 1).
 
-    def __init__(self, pool: _native.Pool, config: ModelConfig, neox: bool) -> None:
+    `index`: which of a micro-batch's tables is its own. `factors` float32 [rotated / 2] divide the angles.
+    """
+
+    def __init__(
+        self, pool: _native.Pool, config: ModelConfig, rope: RopeConfig, neox: bool, index: int, factors: Rows | None
+    ) -> None:
         self._pool = pool
         self._neox = neox
+        self._index = index
         self._head_size = config.head_size
         self._heads = config.heads + config.kv_heads
-        rope = config.rope
+        rotated, magnitude, yarn = config.rotated, rope.attention_factor, rope.yarn
         self._shape = (
-            _native.rope_plain(config.head_size, rope.base, rope.attention_factor)
-            if rope.yarn_factor is None
+            _native.rope_plain(rotated, rope.base, magnitude, rope.factor, factors)
+            if yarn is None
             else _native.rope_yarn(
-                config.head_size, rope.base, rope.yarn_factor, rope.original_context, rope.attention_factor
+                rotated, rope.base, rope.factor, rope.original_context, magnitude,
+                yarn.beta_fast, yarn.beta_slow, yarn.log_multiplier, factors,
             )
-        )
+        )  # fmt: skip
 
-    def table(self, spans: Sequence[Span], table: Rows) -> None:
-        """Writes the (cos, sin) pairs of the positions of all spans' tokens: [n, head_size]."""
-        n = len(spans[0].tokens)
+    def fill(self, spans: Sequence[Span], tables: Sequence[Rows]) -> None:
+        """Writes the (cos, sin) pairs of the positions of all spans' tokens into its own table: [n, rotated]."""
+        n, table = len(spans[0].tokens), tables[self._index]
         for i, span in enumerate(spans):
             _native.rope_table(self._shape, span.position, table[i * n : (i + 1) * n])
 
-    def __call__(self, table: Rows, qkv: Rows) -> None:
+    def __call__(self, tables: Sequence[Rows], qkv: Rows) -> None:
         """Rotates Q's and K's heads, which stand first in the rows of `qkv`, in place."""
-        _native.rope_rotate(self._pool, table, self._neox, self._heads, self._head_size, qkv)
+        _native.rope_rotate(self._pool, tables[self._index], self._neox, self._heads, self._head_size, qkv)
 
 
 class Attention:
-    """Causal attention over one layer's K/V cells."""
+    """Causal attention over one layer's K/V cells, `cells` a sequence; `window` 0: all of them."""
 
-    def __init__(self, pool: _native.Pool, batch: Batch, shape: _native.AttentionShape, layer: int) -> None:
+    def __init__(
+        self, pool: _native.Pool, batch: Batch, config: ModelConfig, cells: int, llama_threads: int, window: int = 0
+    ) -> None:
         self._pool = pool
         self._batch = batch
-        self._shape = shape
-        self._layer = layer
+        self._q_width = config.q_width
+        self._query_factor = config.query_factor
+        self._shape = _native.AttentionShape(
+            config.heads, config.kv_heads, config.head_size, config.attention_scale, cells, llama_threads,
+            config.attention_softcap, window,
+        )  # fmt: skip
 
-    def __call__(self, qkv: Rows, out: Rows) -> None:
-        """Stores K and V of `qkv` in the layer's cells of their spans, then attends: out [n, heads * head_size]."""
+    def __call__(self, qkv: Rows, cells: LayerCells, out: Rows) -> None:
+        """Stores K and V of `qkv` in the cells of each span's rows, then attends: out [n, heads * head_size]."""
+        if self._query_factor != 1.0:
+            _native.scale(qkv, self._q_width, self._query_factor)
         n = self._batch.length
-        for i, span in enumerate(self._batch.spans):
-            rows = slice(i * n, (i + 1) * n)
-            k, v = span.cells.layers[self._layer]
-            _native.attend(self._pool, self._shape, qkv[rows], span.position, k, v, out[rows])
+        for i, own in enumerate(cells):
+            part, rows = slice(i * n, (i + 1) * n), own.rows
+            _native.attend(
+                self._pool, self._shape, qkv[part], rows.position, own.k, own.v, out[part], rows.places, rows.positions
+            )
         self._batch.checkpoint()
+
+    def scale_queries(self, qkv: Rows, factors: npt.NDArray[np.float32]) -> None:
+        """Multiplies Q by a factor of each row's own: [n]."""
+        _native.scale_rows(qkv, self._q_width, factors)
 
 
 class Mlp:
-    """y += D (act(G x) * U x); `activation` computes act(gate) * up from rows [n, 2 * n_ff]."""
+    """D (act(G x) * U x); `activation` computes act(gate) * up from rows [n, 2 * n_ff]."""
 
     def __init__(self, pool: _native.Pool, gate_up: Linear, down: Linear, activation: Activation) -> None:
         self._pool = pool
@@ -123,53 +152,102 @@ class Mlp:
         self._down = down
         self._activation = activation
 
-    def add_to(self, x: Rows, y: Rows, gate_up: Rows, gated: Rows) -> None:
-        """`gate_up` [n, 2 * n_ff] and `gated` [n, n_ff] are buffers."""
+    def __call__(self, x: Rows, y: Rows, gate_up: Rows, gated: Rows) -> None:
+        """y = the MLP of x, and may be x; `gate_up` [n, 2 * n_ff] and `gated` [n, n_ff] are buffers."""
         self._gate_up(x, gate_up)
         self._activation(self._pool, gate_up, gated)
-        self._down.add_to(gated, y)
+        self._down(gated, y)
+
+    def add_to(self, x: Rows, y: Rows, gate_up: Rows, gated: Rows, factor: float = 1.0) -> None:
+        """y += factor * the MLP of x."""
+        self._gate_up(x, gate_up)
+        self._activation(self._pool, gate_up, gated)
+        self._down.add_to(gated, y, factor)
 
 
-silu: Activation = _native.swiglu
+class ExpertMlp:
+    """A router and its experts: each row goes through the MLPs that the router finds most probable."""
+
+    def __init__(self, router: Linear, experts: _native.Experts) -> None:
+        self._router = router
+        self._experts = experts
+
+    def add_to(self, x: Rows, y: Rows, logits: Rows) -> None:
+        """y += the experts' weighted outputs of x; `logits` [n, experts] is a buffer."""
+        self._router(x, logits)
+        self._experts.add_to(logits, x, y)
 
 
 @dataclass(frozen=True)
 class ModelOps:
-    """Makes the operations of one model out of its weights, and shares those that all layers use.
+    """Makes the operations of one model out of its weights, and shares those that layers have in common.
 
-    `cells` is the number of K/V cells of a sequence, `llama_threads` that of the llama-server whose bits are computed.
+    `ropes` and `attentions`: those of layers that see every position, then those of layers with a sliding window.
     """
 
     config: ModelConfig
     weights: Weights
     pool: _native.Pool
     batch: Batch
-    rope: Rope
-    cells: int
-    llama_threads: int
+    ropes: Sequence[Rope]
+    attentions: Sequence[Attention]
 
-    def linear(self, *names: str, bias: bool = False) -> Linear:
-        """The matrices `<name>.weight`, which meet the same activations; `bias`: with `<name>.bias` of each."""
-        tensors = [f"{name}.weight" for name in names]
+    def rope(self, i: int) -> Rope:
+        return self.ropes[self.config.windowed(i)]
+
+    def attention(self, i: int) -> Attention:
+        return self.attentions[self.config.windowed(i)]
+
+    def linear(self, i: int, *names: str) -> Linear:
+        """Layer i's matrices of these names, which meet the same activations, with the biases that the file has."""
+        return self.matrices(*(tensor_name(i, name) for name in names))
+
+    def matrices(self, *tensors: str) -> Linear:
+        """The same by the full names of the matrices."""
         shapes = [self.weights.shape(tensor) for tensor in tensors]
         parts = [
             (self.weights.type(tensor), self.weights.blocks(tensor), shape[1])
             for tensor, shape in zip(tensors, shapes, strict=True)
         ]
-        added = np.concatenate([self.weights.vector(f"{name}.bias") for name in names]) if bias else None
-        return Linear(self.pool, self.batch, shapes[0][0], parts, added)
+        biases = [tensor.removesuffix("weight") + "bias" for tensor in tensors]
+        if not any(self.weights.has(bias) for bias in biases):
+            return Linear(self.pool, self.batch, shapes[0][0], parts)
+        added = [
+            self.weights.vector(bias) if self.weights.has(bias) else np.zeros(shape[1], np.float32)
+            for bias, shape in zip(biases, shapes, strict=True)
+        ]
+        return Linear(self.pool, self.batch, shapes[0][0], parts, np.concatenate(added))
 
-    def attention(self, layer: int, scale: float | None = None) -> Attention:
-        """The attention of one layer. `scale` None means 1 / sqrt(head_size)."""
-        config = self.config
-        scale = float(np.float32(1) / np.sqrt(np.float32(config.head_size))) if scale is None else scale
-        shape = _native.AttentionShape(
-            config.heads, config.kv_heads, config.head_size, scale, self.cells, self.llama_threads
-        )
-        return Attention(self.pool, self.batch, shape, layer)
+    def qkv(self, i: int) -> Linear:
+        """Layer i's Q, K and V: three matrices, or one."""
+        if not self.weights.has(tensor_name(i, "attn_qkv")):
+            return self.linear(i, "attn_q", "attn_k", "attn_v")
+        return self.linear(i, "attn_qkv")
 
-    def norm(self, name: str) -> RMSNorm:
-        return RMSNorm(self.pool, self.weights.vector(f"{name}.weight"), self.config.rms_eps)
+    def norm(self, i: int, name: str) -> RMSNorm:
+        return self.norm_of(tensor_name(i, name))
 
-    def mlp(self, gate: str, up: str, down: str, activation: Activation = silu) -> Mlp:
-        return Mlp(self.pool, self.linear(gate, up), self.linear(down), activation)
+    def norm_of(self, tensor: str) -> RMSNorm:
+        return RMSNorm(self.pool, self.weights.vector(tensor), self.config.rms_eps)
+
+    def mlp(self, i: int, activation: Activation = silu) -> Mlp:
+        """Layer i's MLP; `ffn_up` alone has gate and up below each other."""
+        separate = self.weights.has(tensor_name(i, "ffn_gate"))
+        gate_up = self.linear(i, "ffn_gate", "ffn_up") if separate else self.linear(i, "ffn_up")
+        return Mlp(self.pool, gate_up, self.linear(i, "ffn_down"), activation)
+
+    def gelu_mlp(self, i: int) -> Mlp:
+        return self.mlp(i, gelu)
+
+    def experts(self, i: int, shape: ExpertsShape) -> ExpertMlp:
+        """Layer i's mixture of experts."""
+
+        def part(name: str) -> tuple[int, npt.NDArray[np.uint8], int]:
+            tensor = tensor_name(i, name)
+            return self.weights.type(tensor), self.weights.blocks(tensor), self.weights.shape(tensor)[1]
+
+        experts = _native.Experts(
+            self.pool, shape.count, shape.used, self.config.n_embd,
+            part("ffn_gate_exps"), part("ffn_up_exps"), part("ffn_down_exps"),
+        )  # fmt: skip
+        return ExpertMlp(self.linear(i, "ffn_gate_inp"), experts)

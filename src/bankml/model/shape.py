@@ -1,14 +1,34 @@
-"""The records that describe a model, and the reader of its metadata: what config.py and every architecture share."""
+"""The records that describe a model: what config.py, the architectures and the forward pass share."""
 
+import struct
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
 
 from bankml.errors import UnsupportedModel
-from bankml.gguf.values import shown_value
+
+Extents = tuple[int, ...]
+
+
+def float32(value: float) -> float:
+    """The nearest float32, as a Python float: llama.cpp computes its parameters in float32."""
+    return float(struct.unpack("f", struct.pack("f", value))[0])
+
+
+def inverse_root(n: int) -> float:
+    """1 / sqrt(n) in float32 steps."""
+    return float32(1 / float32(float(n) ** 0.5))
 
 
 @dataclass(frozen=True)
+class ExpertsShape:
+    """A mixture of experts: how many there are, how many a token uses, and the width inside one."""
+
+    count: int
+    used: int
+    n_ff: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class ModelShape:
     """Sizes count values. The GGUF reader and the Hugging Face reader both fill it in."""
 
@@ -21,29 +41,112 @@ class ModelShape:
     kv_heads: int
     head_size: int
     tied: bool  # the output matrix is the embedding
+    rotated: int  # values of a head that RoPE turns
+    experts: ExpertsShape | None = None
+
+    @property
+    def q_width(self) -> int:
+        return self.heads * self.head_size
+
+    @property
+    def kv_width(self) -> int:
+        return self.kv_heads * self.head_size
 
     @property
     def qkv_width(self) -> int:
-        return (self.heads + 2 * self.kv_heads) * self.head_size
+        return self.q_width + 2 * self.kv_width
+
+
+@dataclass(frozen=True)
+class YarnConfig:
+    """YaRN's mix of scaled and plain angles; the betas count turns. `log_multiplier` 0: none."""
+
+    beta_fast: float = 32.0
+    beta_slow: float = 1.0
+    log_multiplier: float = 0.0
 
 
 @dataclass(frozen=True)
 class RopeConfig:
-    """RoPE's parameters; `yarn_factor` None means no scaling. Contexts count tokens."""
+    """RoPE's parameters: positions are divided by `factor`, with `yarn` by YaRN's rule. Contexts count tokens."""
 
     base: float
-    yarn_factor: float | None
+    factor: float
     original_context: int
     attention_factor: float
+    yarn: YarnConfig | None = None
 
 
 @dataclass(frozen=True)
+class WindowConfig:
+    """Sliding-window attention: the layers that have it see the last `size` positions, and have a RoPE of their own."""
+
+    size: int
+    layers: tuple[bool, ...]
+    rope: RopeConfig
+
+
+@dataclass(frozen=True)
+class Temperature:
+    """Q is multiplied by log(floor(position / context) + 1) * scale + 1."""
+
+    scale: float
+    context: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class ModelConfig(ModelShape):
-    """The shape and the hyperparameters of a supported model; `context_length` counts tokens."""
+    """The shape and the hyperparameters of a supported model; `context_length` counts tokens.
+
+    Factors multiply; soft-caps of 0 are none. Q is multiplied by `query_factor` before attention, products of Q and K
+    by `attention_scale`.
+    """
 
     context_length: int
     rms_eps: float
     rope: RopeConfig
+    attention_scale: float
+    query_factor: float = 1.0
+    embedding_factor: float = 1.0
+    residual_factor: float = 1.0
+    logit_factor: float = 1.0
+    attention_softcap: float = 0.0
+    logit_softcap: float = 0.0
+    temperature: Temperature | None = None
+    window: WindowConfig | None = None
+
+    def windowed(self, i: int) -> bool:
+        """Whether layer i sees a sliding window."""
+        return self.window is not None and self.window.layers[i]
+
+
+@dataclass(frozen=True)
+class LayerTensors:
+    """The tensors of one layer and their extents, row length first.
+
+    Named without `blk.N.`, weights also without `.weight`; optional ones may be missing.
+    """
+
+    required: Mapping[str, Extents]
+    optional: Mapping[str, Extents] = field(default_factory=dict)
+
+    def full_names(self, i: int, present: "frozenset[str]") -> dict[str, Extents]:
+        """Layer i's tensors: the required ones, and of the optional ones those in `present`.
+
+        A file may have `attn_qkv` in place of `attn_q`, `attn_k` and `attn_v`.
+        """
+        required = {tensor_name(i, name): extents for name, extents in self.required.items()}
+        optional = {tensor_name(i, name): extents for name, extents in self.optional.items()}
+        found = required | {name: extents for name, extents in optional.items() if name in present}
+        if tensor_name(i, "attn_qkv") in found:
+            for name in ("attn_q", "attn_k", "attn_v"):
+                found.pop(tensor_name(i, name), None)
+        return found
+
+
+def tensor_name(i: int, name: str) -> str:
+    """The name in the file of layer i's tensor `name`, which is without `.weight`."""
+    return f"blk.{i}.{name}" + ("" if name.endswith(".bias") else ".weight")
 
 
 @dataclass(frozen=True)
@@ -67,42 +170,3 @@ class HuggingFaceMapping:
 def unsupported(reason: str) -> UnsupportedModel:
     """The refusal of a model that the native forward pass does not compute."""
     return UnsupportedModel(f"unsupported model: {reason}")
-
-
-class MetadataKeys:
-    """The metadata of one architecture, read with the types and ranges the forward pass needs."""
-
-    def __init__(self, metadata: Mapping[str, Any], architecture: str) -> None:
-        self._metadata = metadata
-        self._prefix = architecture + "."
-
-    def present(self, key: str) -> bool:
-        return self._prefix + key in self._metadata
-
-    def text(self, key: str, default: str) -> Any:
-        """The value of `key`, of whatever type it is; `default` where it is missing."""
-        return self._metadata.get(self._prefix + key, default)
-
-    def count(self, key: str, default: int | None = None, least: int = 1, most: int = 1 << 24) -> int:
-        value = self._metadata.get(self._prefix + key, default)
-        if value is None:
-            raise unsupported(f"{self._prefix}{key} is missing")
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise unsupported(f"{self._prefix}{key} is not one whole number")
-        if not least <= value <= most:
-            raise unsupported(f"{self._prefix}{key} is {value}, outside {least} to {most}")
-        return value
-
-    def number(self, key: str, default: float | None = None) -> float:
-        value = self._metadata.get(self._prefix + key, default)
-        if value is None:
-            raise unsupported(f"{self._prefix}{key} is missing")
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e30:
-            raise unsupported(f"{self._prefix}{key} is not a positive number")
-        return float(value)
-
-    def require_default(self, key: str, *defaults: object) -> None:
-        """Refuses a key that the forward pass does not implement, unless its value changes nothing."""
-        value = self._metadata.get(self._prefix + key)
-        if value is not None and value not in defaults:
-            raise unsupported(f"{self._prefix}{key} is {shown_value(value)}")

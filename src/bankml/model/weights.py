@@ -20,6 +20,9 @@ class Weights:
         self._bytes = np.frombuffer(take_contents(verified), np.uint8)
         self._bytes.flags.writeable = False
 
+    def has(self, name: str) -> bool:
+        return name in self._tensors
+
     def blocks(self, name: str) -> npt.NDArray[np.uint8]:
         """The tensor's bytes as they are in the file, `[nbytes]`; a copy where no float could begin."""
         tensor = self._tensors[name]

@@ -14,7 +14,8 @@ from bankml.model.architectures import ARCHITECTURES
 from bankml.model.config import expected_tensors
 from bankml.model.shape import ModelShape
 
-BY_CLASS = {one.HUGGING_FACE.class_name: one for one in ARCHITECTURES.values()}
+MAPPINGS = {name: one.HUGGING_FACE for name, one in ARCHITECTURES.items() if one.HUGGING_FACE is not None}
+BY_CLASS = {mapping.class_name: name for name, mapping in MAPPINGS.items()}
 ROPE_THETA = 10000.0  # the default of both architectures
 EMBEDDING, HEAD = "model.embed_tokens.weight", "lm_head.weight"
 
@@ -66,7 +67,7 @@ def read_shape(config: JsonConfig) -> ModelShape:
     known = next((one for name, one in BY_CLASS.items() if names == [name]), None)
     if known is None:
         raise config.refuse("architectures", f"is not one of {', '.join(str([name]) for name in BY_CLASS)}")
-    stored = known.HUGGING_FACE
+    stored = MAPPINGS[known]
     config.only("hidden_act", "silu")
     config.only("attention_bias", False)
     config.only("mlp_bias", False)
@@ -90,7 +91,7 @@ def read_shape(config: JsonConfig) -> ModelShape:
     if tied is not None and not isinstance(tied, bool):
         raise config.refuse("tie_word_embeddings", f"is {glimpse(tied)}, not true or false")
     return ModelShape(
-        architecture=known.NAME,
+        architecture=known,
         n_layer=config.count("num_hidden_layers", most=1024),
         n_embd=n_embd,
         n_ff=config.count("intermediate_size", most=1 << 24),
@@ -99,6 +100,7 @@ def read_shape(config: JsonConfig) -> ModelShape:
         kv_heads=kv_heads,
         head_size=head_size,
         tied=bool(tied),
+        rotated=head_size,
     )
 
 
@@ -119,7 +121,7 @@ def model_entries(config: JsonConfig, shape: ModelShape, name: str) -> Iterator[
     yield _real(f"{arch}.attention.layer_norm_rms_epsilon", config.number("rms_norm_eps"))
     yield from _rope(config, arch)
     yield _count("general.file_type", 1)
-    for key, value in ARCHITECTURES[arch].HUGGING_FACE.extra_keys(shape).items():
+    for key, value in MAPPINGS[arch].extra_keys(shape).items():
         yield _count(f"{arch}.{key}", value)
     yield _count("general.quantization_version", 2)
 
@@ -209,7 +211,7 @@ def _setting(generation: JsonConfig, field: str, kind: ValueType) -> str | int |
 
 def weights(shape: ModelShape) -> list[Weight]:
     """Every tensor of the GGUF, in its order."""
-    mapping = ARCHITECTURES[shape.architecture].HUGGING_FACE
+    mapping = MAPPINGS[shape.architecture]
     rope_heads = {"attn_q": shape.heads, "attn_k": shape.kv_heads} if mapping.pairs_rope_rows else {}
     expected = expected_tensors(shape)
     found = [Weight("token_embd.weight", EMBEDDING, expected["token_embd.weight"][::-1])]

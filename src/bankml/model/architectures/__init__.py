@@ -4,19 +4,33 @@ block's forward pass."""
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
-from bankml.model.architectures import llama, qwen3
-from bankml.model.shape import HuggingFaceMapping, MetadataKeys, ModelShape
+from bankml.model.architectures import (
+    gemma2,
+    gemma3,
+    granite,
+    llama,
+    mistral3,
+    olmo2,
+    phi3,
+    qwen2,
+    qwen3,
+    qwen3moe,
+    smollm3,
+)
+from bankml.model.keys import MetadataKeys
+from bankml.model.shape import Extents, HuggingFaceMapping, LayerTensors, ModelConfig, ModelShape
 
 if TYPE_CHECKING:
     from bankml.model.buffers import Buffers
+    from bankml.model.kv_cache import LayerCells
     from bankml.model.ops import ModelOps
 
 
 class Block(Protocol):
     """One layer of a decoder."""
 
-    def attend(self, b: "Buffers") -> None:
-        """b.x += attention of b.x."""
+    def attend(self, b: "Buffers", cells: "LayerCells") -> None:
+        """b.x += attention of b.x; `cells` is where its rows stand in the layer's K/V cache."""
 
     def feed_forward(self, b: "Buffers") -> None:
         """b.x += MLP of b.x."""
@@ -34,16 +48,45 @@ class Architecture(Protocol):
         """RoPE on the halves of a head, else on adjacent pairs."""
 
     @property
-    def HUGGING_FACE(self) -> HuggingFaceMapping: ...
+    def PARTIAL_ROPE(self) -> bool:
+        """Whether RoPE may turn only the first values of a head."""
 
-    def check_keys(self, keys: MetadataKeys) -> None:
-        """Reads the keys of this architecture alone. Raises Refused for values that are not supported."""
+    @property
+    def ROPE_SCALING(self) -> tuple[str, ...]:
+        """The values of rope.scaling.type that it has besides none, linear and yarn."""
 
-    def layer_tensors(self, shape: ModelShape) -> dict[str, tuple[int, ...]]:
-        """The tensors of one layer, named without `blk.N.` and `.weight`: their extents, row length first."""
+    @property
+    def KEYS(self) -> frozenset[str]:
+        """The keys that it reads of those that others refuse."""
+
+    @property
+    def HUGGING_FACE(self) -> HuggingFaceMapping | None:
+        """None: `bankml convert` does not read it."""
+
+    def configure(self, config: ModelConfig, keys: MetadataKeys) -> ModelConfig:
+        """The configuration with the architecture's own keys. Raises Refused for values that are not supported."""
+
+    def shared_tensors(self, shape: ModelShape) -> Mapping[str, Extents]:
+        """Optional tensors that belong to no layer, by their full names."""
+
+    def layer_tensors(self, shape: ModelShape) -> LayerTensors: ...
 
     def block(self, ops: "ModelOps", i: int) -> Block:
         """Layer i."""
 
 
-ARCHITECTURES: Mapping[str, Architecture] = {llama.NAME: llama, qwen3.NAME: qwen3}
+_MODULES: tuple[Architecture, ...] = (
+    llama,
+    mistral3,
+    qwen2,
+    qwen3,
+    qwen3moe,
+    gemma2,
+    gemma3,
+    phi3,
+    smollm3,
+    granite,
+    olmo2,
+)
+
+ARCHITECTURES: Mapping[str, Architecture] = {one.NAME: one for one in _MODULES}

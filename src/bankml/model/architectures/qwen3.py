@@ -1,16 +1,22 @@
 """Qwen3: Llama with an RMS norm on every head of Q and K, and RoPE on the halves of a head."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from bankml.model.architectures import llama
-from bankml.model.shape import HuggingFaceMapping, MetadataKeys, ModelShape
+from bankml.model.keys import MetadataKeys
+from bankml.model.shape import Extents, HuggingFaceMapping, LayerTensors, ModelConfig, ModelShape
 
 if TYPE_CHECKING:  # numpy: what only reads a header does without it
     from bankml.model.buffers import Buffers
+    from bankml.model.kv_cache import LayerCells
     from bankml.model.ops import ModelOps
 
 NAME = "qwen3"
 ROPE_NEOX = True
+PARTIAL_ROPE = False
+ROPE_SCALING: tuple[str, ...] = ()
+KEYS: frozenset[str] = frozenset()
 
 HUGGING_FACE = HuggingFaceMapping(
     class_name="Qwen3ForCausalLM",
@@ -22,36 +28,55 @@ HUGGING_FACE = HuggingFaceMapping(
 )
 
 
-def check_keys(keys: MetadataKeys) -> None:
+def configure(config: ModelConfig, keys: MetadataKeys) -> ModelConfig:
     """Qwen3 has no keys of its own."""
+    return config
 
 
-def layer_tensors(shape: ModelShape) -> dict[str, tuple[int, ...]]:
-    head = (shape.head_size,)
-    return llama.layer_tensors(shape) | {"attn_q_norm": head, "attn_k_norm": head}
+def shared_tensors(shape: ModelShape) -> Mapping[str, Extents]:
+    return {}
 
 
-class Qwen3Block:
-    """x += O attend(rope(norm(Q x')), rope(norm(K x')), V x'), then x += D (silu(G x'') * U x''); x', x'' = norm(x)."""
+def attention_tensors(shape: ModelShape) -> LayerTensors:
+    """Llama's, with the norms of Q's and K's heads."""
+    attention, head = llama.attention_tensors(shape), (shape.head_size,)
+    return LayerTensors({**attention.required, "attn_q_norm": head, "attn_k_norm": head}, attention.optional)
+
+
+def layer_tensors(shape: ModelShape) -> LayerTensors:
+    d, ff, attention = shape.n_embd, shape.n_ff, attention_tensors(shape)
+    mlp = {"ffn_gate": (d, ff), "ffn_up": (d, ff), "ffn_down": (ff, d)}
+    return LayerTensors({**attention.required, "attn_norm": (d,), "ffn_norm": (d,), **mlp}, attention.optional)
+
+
+class Qwen3Attention:
+    """x += O attend(rope(norm(Q x')), rope(norm(K x')), V x'); x' = norm(x)."""
 
     def __init__(self, ops: "ModelOps", i: int) -> None:
-        self.heads, self.kv_heads, self.head_size = ops.config.heads, ops.config.kv_heads, ops.config.head_size
-        self.attn_norm = ops.norm(f"blk.{i}.attn_norm")
-        self.qkv = ops.linear(f"blk.{i}.attn_q", f"blk.{i}.attn_k", f"blk.{i}.attn_v")
-        self.q_norm, self.k_norm = ops.norm(f"blk.{i}.attn_q_norm"), ops.norm(f"blk.{i}.attn_k_norm")
-        self.rope, self.attention = ops.rope, ops.attention(i)
-        self.attn_output = ops.linear(f"blk.{i}.attn_output")
-        self.ffn_norm = ops.norm(f"blk.{i}.ffn_norm")
-        self.mlp = ops.mlp(f"blk.{i}.ffn_gate", f"blk.{i}.ffn_up", f"blk.{i}.ffn_down")
+        self.heads, self.kv_heads, self.q_width = ops.config.heads, ops.config.kv_heads, ops.config.q_width
+        self.attn_norm = ops.norm(i, "attn_norm")
+        self.qkv = ops.qkv(i)
+        self.q_norm, self.k_norm = ops.norm(i, "attn_q_norm"), ops.norm(i, "attn_k_norm")
+        self.rope, self.attention = ops.rope(i), ops.attention(i)
+        self.attn_output = ops.linear(i, "attn_output")
 
-    def attend(self, b: "Buffers") -> None:
+    def attend(self, b: "Buffers", cells: "LayerCells") -> None:
         self.attn_norm(b.x, b.normed)
         self.qkv(b.normed, b.qkv)
         self.q_norm.per_head(b.qkv, 0, self.heads)
-        self.k_norm.per_head(b.qkv, self.heads * self.head_size, self.kv_heads)
+        self.k_norm.per_head(b.qkv, self.q_width, self.kv_heads)
         self.rope(b.rope, b.qkv)
-        self.attention(b.qkv, b.attended)
+        self.attention(b.qkv, cells, b.attended)
         self.attn_output.add_to(b.attended, b.x)
+
+
+class Qwen3Block(Qwen3Attention):
+    """Qwen3's attention, then x += D (silu(G x') * U x'); x' = norm(x)."""
+
+    def __init__(self, ops: "ModelOps", i: int) -> None:
+        super().__init__(ops, i)
+        self.ffn_norm = ops.norm(i, "ffn_norm")
+        self.mlp = ops.mlp(i)
 
     def feed_forward(self, b: "Buffers") -> None:
         self.ffn_norm(b.x, b.normed)
