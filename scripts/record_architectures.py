@@ -1,8 +1,10 @@
-"""Records what the reference's llama-server answers for a tiny model of every architecture.
+"""Records what the reference's llama-server answers for a tiny model of every architecture, and in a session with one
+that has a sliding window.
 
     python -m scripts.record_architectures [NAME …]
 
-Needs `make oracle`. Writes tests/recordings/model/architectures.json, of which other names keep their recordings.
+Needs `make oracle`. Writes tests/recordings/model/architectures.json, of which other names keep their recordings, and
+tests/recordings/engine/window_sessions.json.
 """
 
 import json
@@ -20,12 +22,15 @@ from typing import Any
 
 import numpy as np
 
+from tests.engine.test_window_sessions import ANSWER, session_prompts
 from tests.model.test_architectures import CONTEXT, LENGTHS, STEPS, TOP, prompt
 from tests.oracle import BIN, ROOT
 from tests.tiny_architectures import TINY, tiny_architecture
 
 PORT = 18199
 RECORDING = ROOT / "tests" / "recordings" / "model" / "architectures.json"
+SESSIONS = ROOT / "tests" / "recordings" / "engine" / "window_sessions.json"
+WHOLE = [[token, False] for token in range(128, 256)]  # only tokens whose text is a character
 
 
 @contextmanager
@@ -53,16 +58,32 @@ def reference(model: Path, cache: str) -> Iterator[None]:
         server.wait()
 
 
-def answer(n: int) -> dict[str, Any]:
-    """The tokens after a prompt of n, and the likeliest at each with their logarithms' bits."""
-    whole = [[token, False] for token in range(128, 256)]  # only tokens whose text is a character
-    body = {"prompt": prompt(n), "n_predict": STEPS, "temperature": 0, "n_probs": TOP, "return_tokens": True,
-            "cache_prompt": False, "ignore_eos": True, "logit_bias": whole}  # fmt: skip
+def asked(body: dict[str, Any]) -> dict[str, Any]:
     request = urllib.request.Request(
         f"http://127.0.0.1:{PORT}/completion", json.dumps(body).encode(), {"Content-Type": "application/json"}
     )
     with urllib.request.urlopen(request, timeout=600) as response:
-        got = json.load(response)
+        found: dict[str, Any] = json.load(response)
+    return found
+
+
+def session(name: str) -> list[list[Any]]:
+    """For each prompt how many of its tokens were found again, and the tokens of the answer."""
+    with tempfile.TemporaryDirectory() as folder, reference(tiny_architecture(Path(folder), name).path, "f16"):
+        found = []
+        for one in session_prompts():
+            body = {"prompt": one, "n_predict": ANSWER, "temperature": 0, "return_tokens": True, "ignore_eos": True,
+                    "logit_bias": WHOLE}  # fmt: skip
+            got = asked(body)
+            found.append([got["timings"]["cache_n"], got["tokens"]])
+        return found
+
+
+def answer(n: int) -> dict[str, Any]:
+    """The tokens after a prompt of n, and the likeliest at each with their logarithms' bits."""
+    body = {"prompt": prompt(n), "n_predict": STEPS, "temperature": 0, "n_probs": TOP, "return_tokens": True,
+            "cache_prompt": False, "ignore_eos": True, "logit_bias": WHOLE}  # fmt: skip
+    got = asked(body)
     entries = got["completion_probabilities"]
     if [entry["id"] for entry in entries] != got["tokens"]:
         raise SystemExit("a token without probabilities: its text is not whole characters")
@@ -87,6 +108,8 @@ def main() -> None:
     known = json.loads(RECORDING.read_text()) if RECORDING.exists() else {}
     for name in sys.argv[1:] or TINY:
         known[name] = record(name)
+    sessions = {name: session(name) for name in ("gemma2", "gemma3", "olmo3")}
+    SESSIONS.write_text(json.dumps(sessions, separators=(",", ":")).replace("]],", "]],\n") + "\n")
     lines = [f"{json.dumps(name)}: {json.dumps(known[name], separators=(',', ':'))}" for name in TINY if name in known]
     RECORDING.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 

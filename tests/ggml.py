@@ -40,6 +40,7 @@ class Ggml:
             "mul",
             "rope_ext",
             "swiglu_split",
+            "geglu_split",
             "flash_attn_ext",
         ):
             getattr(self.base, f"ggml_{name}").restype = c_void_p
@@ -105,26 +106,41 @@ class Ggml:
             self.base.ggml_swiglu_split(self._context, self.tensor(F32, gate), self.tensor(F32, up)), gate.shape
         )
 
+    def geglu(self, gate: np.ndarray, up: np.ndarray) -> np.ndarray:
+        return self._compute(
+            self.base.ggml_geglu_split(self._context, self.tensor(F32, gate), self.tensor(F32, up)), gate.shape
+        )
+
     def rope(
-        self, x: np.ndarray, positions: np.ndarray, mode: int, base: float, yarn: tuple[int, float, float] | None
+        self,
+        x: np.ndarray,
+        positions: np.ndarray,
+        mode: int,
+        base: float,
+        yarn: tuple[int, float, float] | None,
+        factors: np.ndarray | None = None,
+        betas: tuple[float, float] = (32.0, 1.0),
     ) -> np.ndarray:
         """x [n, heads, head_size]; yarn: (original context, frequency scale, attention factor)."""
         original, scale, magnitude = yarn or (2048, 1.0, 1.0)
+        divisors = None if factors is None else self.tensor(F32, factors)
         return self._compute(
             self.base.ggml_rope_ext(
-                self._context, self.tensor(F32, x), self.tensor(I32, positions.astype(np.int32)), None,
+                self._context, self.tensor(F32, x), self.tensor(I32, positions.astype(np.int32)), divisors,
                 c_int(x.shape[2]), c_int(mode), c_int(original), c_float(base), c_float(scale),
-                c_float(1.0 if yarn else 0.0), c_float(magnitude), c_float(32.0), c_float(1.0),
+                c_float(1.0 if yarn else 0.0), c_float(magnitude), *(c_float(beta) for beta in betas),
             ),
             x.shape,
         )  # fmt: skip
 
-    def attention(self, q: np.ndarray, k: np.ndarray, v: np.ndarray, mask: np.ndarray, scale: float) -> np.ndarray:
+    def attention(
+        self, q: np.ndarray, k: np.ndarray, v: np.ndarray, mask: np.ndarray, scale: float, softcap: float = 0.0
+    ) -> np.ndarray:
         """q float32 [heads, n, d], k and v uint16 [kv_heads, cells, d], mask uint16 [n, cells] -> [n, heads, d]."""
         return self._compute(
             self.base.ggml_flash_attn_ext(
                 self._context, self.tensor(F32, q), self.tensor(F16, k), self.tensor(F16, v), self.tensor(F16, mask),
-                c_float(scale), c_float(0.0), c_float(0.0),
+                c_float(scale), c_float(0.0), c_float(softcap),
             ),
             (q.shape[1], q.shape[0], q.shape[2]),
         )  # fmt: skip

@@ -27,7 +27,7 @@ def test_bankml_says_what_was_verified(get):
         "unchanged": True,
         "upstream": None,
         "n_ctx": 4096,
-        "resident": {"name": "toy-1m-f16", "expires_at": None},
+        "resident": {"name": "toy-1m-f16", "expires_at": None, "tensors": {}},
         "refused": None,
         "models": [
             {

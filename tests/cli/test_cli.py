@@ -55,7 +55,17 @@ def test_guard(run, model):
         "tensors": 2,
         "types": {"F32": 1, "Q8_0": 1},
         "kv_f16_bytes_per_token": None,
+        "native": {
+            "supported": False,
+            "reason": "unsupported model: tensor 'token_embd.weight' is missing",
+            "computed": {"F32": 1, "Q8_0": 1},
+            "not_computed": {},
+        },
     }
+    odd = gguf((ARCH,), (tensor("a", (64, 2), 40, 0), tensor("b", (8,), 0, 96)), 128)
+    model.write_bytes(odd)
+    code, out, err = run("guard", model, "--json")
+    assert json.loads(out)["native"]["not_computed"] == {"a": "NVFP4"}
     model.write_bytes(GOOD[:-1])
     says = "tensor 'b' needs 32 bytes and has 31 before the next tensor or the end of the file"
     assert run("guard", model) == (2, "", f"refuse: m.gguf: guard refused: {says}\n")

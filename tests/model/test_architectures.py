@@ -9,8 +9,9 @@ import pytest
 
 from bankml import _native
 from bankml.engine.checkpoints import TAIL
-from bankml.model.model import Model
+from bankml.model.span import Span
 from bankml.sampling.logprobs import token_probs
+from tests.lone_sequence import LoneSequence
 from tests.model.test_kernels import with_kernels
 from tests.tiny_architectures import CONTEXT, TINY, prompt, tiny_architecture
 
@@ -32,7 +33,7 @@ def opened(tmp_path_factory):
             verified[name] = tiny_architecture(folder, name)
         if (name, cache) not in models:
             environment = {"BANKML_CACHE_TYPE": cache, "BANKML_LLAMA_THREADS": "2"}
-            models[name, cache] = Model.open(verified[name], CONTEXT, 2, environment)
+            models[name, cache] = LoneSequence.open(verified[name], CONTEXT, 2, environment, parallel=3)
         return models[name, cache]
 
     return of
@@ -73,3 +74,37 @@ def test_every_architecture_is_recorded():
     assert all(
         [case["n"] for case in RECORDED[name][cache]] == list(LENGTHS) for name in TINY for cache in RECORDED[name]
     )
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_sequences_that_are_computed_together_have_the_bits_that_they_have_alone(opened, name):
+    """Each at another length, in front of and behind where a sliding window's cells are used again."""
+    lone, lengths = opened(name, "f16"), (3, 70, 900)
+
+    def begun(n):
+        cells = lone.model.new_cells()
+        for start in range(0, n, 512):
+            batch = prompt(n)[start : min(start + 512, n)]
+            logits = lone.model.forward([Span(batch, start, cells)], start + len(batch) == n)
+        return cells, logits[0].copy()
+
+    def rows(spans):
+        return [row.view(np.uint32).tolist() for row in lone.model.forward(spans, True)]
+
+    alone, together = [begun(n) for n in lengths], [begun(n) for n in lengths]
+    assert [logits.tolist() for _, logits in alone] == [logits.tolist() for _, logits in together]
+    for i in range(3):
+        expected = [rows([Span([65 + i], n + i, cells)])[0] for n, (cells, _) in zip(lengths, alone, strict=True)]
+        spans = [Span([65 + i], n + i, cells) for n, (cells, _) in zip(lengths, together, strict=True)]
+        assert rows(spans) == expected
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_a_copy_of_a_sequence_goes_on_as_the_sequence(opened, name):
+    lone = opened(name, "f16")
+    cells, copy = lone.model.new_cells(), lone.model.new_cells()
+    for start in (0, 512):
+        lone.model.forward([Span(prompt(600)[start : start + 512], start, cells)], start > 0)
+    copy.copy_from(cells, 600)
+    first, second = (lone.model.forward([Span([65], 600, own)], True)[0].copy() for own in (cells, copy))
+    assert np.array_equal(first.view(np.uint32), second.view(np.uint32))

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bankml import _native
+from tests.model.weight_blocks import FORMATS, random_weights
 
 FAST = [name for name in _native.kernel_sets() if name != "portable"]
 POOLS = {n: _native.Pool(n) for n in (1, 2, 3, 5)}
@@ -141,16 +142,17 @@ def test_what_is_no_number_quantizes_to_minus_128():
 
 @settings(deadline=None, max_examples=40)
 @given(st.integers(1, 600), st.integers(0, 2**32 - 1))
-def test_norm_and_swiglu(width, seed):
+def test_norm_swiglu_and_geglu(width, seed):
     rng = np.random.default_rng(seed)
     x, weight = odd_floats(rng, 3, width), odd_floats(rng, width)
     gate_up = np.concatenate([odd_floats(rng, 3, width), odd_floats(rng, 3, width)], axis=1)
 
     def both():
-        normed, gated = np.zeros_like(x), np.zeros_like(x)
+        normed, gated, other = np.zeros_like(x), np.zeros_like(x), np.zeros_like(x)
         _native.rms_norm(POOLS[3], x, weight, 1e-5, normed)
         _native.swiglu(POOLS[3], gate_up, gated)
-        return np.concatenate([normed, gated])
+        _native.geglu(POOLS[3], gate_up, other)
+        return np.concatenate([normed, gated, other])
 
     with np.errstate(all="ignore"):
         same(both)
@@ -174,6 +176,107 @@ def test_attention(head_size, n, position):
     one = attended(POOLS[1])
     for pool in POOLS.values():
         assert np.array_equal(one.view(np.uint32), attended(pool).view(np.uint32))
+
+
+@pytest.mark.parametrize("dtype,head_size", [(np.uint16, 72), (np.uint16, 128), (np.uint8, 64)])
+@pytest.mark.parametrize("n,position", [(1, 90), (1, 700), (5, 600), (67, 633)])
+@pytest.mark.parametrize("softcap,window", [(0.0, 40), (2.0, 0), (5.0, 300)])
+def test_attention_with_places(dtype, head_size, n, position, softcap, window):
+    """Cells in any order with empty ones between, a window, and a soft-cap: equal in every instruction set, and near
+    what the definition of attention says."""
+    rng = np.random.default_rng(head_size + n + position)
+    heads, kv_heads, cells = 4, 2, 1024
+    order = rng.permutation(cells)[: position + n].astype(np.int32)
+    positions = np.full(cells, -1, np.int32)
+    positions[order] = np.arange(position + n)
+    qkv = rng.standard_normal((n, (heads + 2 * kv_heads) * head_size)).astype(np.float32)
+    row = head_size if dtype is np.uint16 else head_size // 32 * 34
+    shape = _native.AttentionShape(heads, kv_heads, head_size, 0.125, cells, 3, softcap, window)
+    k, v = np.zeros((2, kv_heads, cells, row), dtype)
+    for begin in range(0, position, 300):
+        before = rng.standard_normal((min(300, position - begin), qkv.shape[1])).astype(np.float32)
+        places = order[begin : begin + len(before)]
+        out = np.zeros((len(before), heads * head_size), np.float32)
+        _native.attend(POOLS[2], shape, before, begin, k, v, out, places, positions)
+
+    def attended():
+        out = np.zeros((n, heads * head_size), np.float32)
+        _native.attend(POOLS[2], shape, qkv, position, k, v, out, order[position:], positions)
+        return out
+
+    same(attended)
+    if dtype is np.uint16:
+        want = attention_by_definition(qkv, k, v, order, position, softcap, window)
+        assert np.abs(attended() - want).max() < 0.02
+
+
+def attention_by_definition(qkv, k, v, order, position, softcap, window):
+    """In double; order[p] is the cell of position p."""
+    n, kv_heads, size = len(qkv), len(k), k.shape[2]
+    heads = qkv.shape[1] // size - 2 * kv_heads
+    keys, values = (x[:, order].view(np.float16).astype(np.float64) for x in (k, v))
+    out = np.zeros((n, heads, size))
+    for i in range(n):
+        last = position + i
+        first = max(0, last + 1 - window) if window else 0
+        for h in range(heads):
+            kv = h // (heads // kv_heads)
+            scores = keys[kv, first : last + 1] @ qkv[i, h * size : (h + 1) * size].astype(np.float64) * 0.125
+            scores = softcap * np.tanh(scores / softcap) if softcap else scores
+            weights = np.exp(scores - scores.max())
+            out[i, h] = weights @ values[kv, first : last + 1] / weights.sum()
+    return out.reshape(n, -1)
+
+
+@pytest.mark.parametrize("n", [1, 3, 40])
+@pytest.mark.parametrize("kind", ["Q8_0", "Q4_K", "IQ4_XS", "F16"])
+def test_experts(kind, n):
+    """Each row by itself, through the experts of its highest probabilities, but for types that have panels."""
+    rng = np.random.default_rng(n)
+    count, used, width, inner, number = 12, 3, 256, 512, FORMATS[kind].id
+    parts = [
+        (number, random_weights(seed, kind, count * rows, columns).reshape(-1), rows)
+        for seed, rows, columns in ((1, inner, width), (2, inner, width), (3, width, inner))
+    ]
+    experts = _native.Experts(POOLS[2], count, used, width, *parts)
+    logits = (rng.standard_normal((n, count)) * 2).astype(np.float32)
+    x, y = rng.standard_normal((2, n, width)).astype(np.float32)
+
+    def outputs():
+        out = y.copy()
+        experts.add_to(logits, x, out)
+        return out
+
+    same(outputs)
+    probability = np.exp(logits - logits.max(axis=1, keepdims=True))
+    probability /= probability.sum(axis=1, keepdims=True)
+    alone = np.zeros((n, width), np.float32)
+    for i in range(n):
+        chosen = np.argsort(-probability[i])[:used]
+        weights = probability[i, chosen] / probability[i, chosen].sum()
+        for expert, weight in zip(chosen, weights, strict=True):
+            gate_up, out = np.zeros((1, 2 * inner), np.float32), np.zeros((1, width), np.float32)
+            own = [(number, blocks.reshape(count, -1)[expert], rows) for _, blocks, rows in parts]
+            _native.Projection(POOLS[1], width, own[:2]).apply(x[i : i + 1], gate_up)
+            gated = np.zeros((1, inner), np.float32)
+            _native.swiglu(POOLS[1], gate_up, gated)
+            _native.Projection(POOLS[1], inner, own[2:]).apply(gated, out)
+            alone[i] += np.float32(weight) * out[0]
+    near = np.abs(outputs() - (y + alone)).max() / np.abs(alone).max()
+    assert near < 1e-5, "the same products, summed up"
+
+
+def test_a_bias_is_added_before_the_residual():
+    rng = np.random.default_rng(4)
+    weights = (rng.standard_normal((8, 32)) * 0.1).astype(np.float16)
+    bias, x, y = (rng.standard_normal(shape).astype(np.float32) for shape in (8, (3, 32), (3, 8)))
+    plain, added = np.zeros((3, 8), np.float32), y.copy()
+    parts = [(1, weights.view(np.uint8).reshape(-1), 8)]
+    _native.Projection(POOLS[1], 32, parts).apply(x, plain)
+    _native.Projection(POOLS[1], 32, parts, bias).add_to(x, added, factor=0.25)
+    assert np.array_equal(added, y + (plain + bias) * np.float32(0.25))
+    with pytest.raises(ValueError, match="a bias is not as wide"):
+        _native.Projection(POOLS[1], 32, parts, bias[:7])
 
 
 def test_bits_do_not_depend_on_the_number_of_threads():

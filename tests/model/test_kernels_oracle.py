@@ -101,6 +101,36 @@ def test_swiglu_over_a_sweep(kernel_set, ggml):
     assert_same_bits(ours, ggml.swiglu(gate, up))
 
 
+def test_geglu_over_every_half_and_between(kernel_set, ggml):
+    halves = np.arange(65536, dtype=np.uint16).view(np.float16).astype(np.float32)
+    gate = np.concatenate([halves[np.isfinite(halves)], np.linspace(-11, 11, 30001, dtype=np.float32)])[None]
+    up = np.full_like(gate, 1.25)
+    ours = np.zeros_like(gate)
+    _native.geglu(_native.Pool(1), np.concatenate([gate, up], axis=1), ours)
+    assert_same_bits(ours, ggml.geglu(gate, up))
+
+
+@pytest.mark.parametrize("yarn", [False, True])
+def test_rope_with_factors(kernel_set, ggml, rng, yarn):
+    n, heads, size, first = 5, 3, 64, 1234
+    x = rng.standard_normal((n, heads, size)).astype(np.float32)
+    factors = (1 + 3 * rng.random(size // 2)).astype(np.float32)
+    shape = (
+        _native.rope_yarn(size, 1e6, 4.0, 256, 1.19, 24.0, 2.0, 1.0, factors)
+        if yarn
+        else _native.rope_plain(size, 1e6, 1.0, 1.0, factors)
+    )
+    table, ours = np.zeros((n, size), np.float32), x.reshape(n, -1).copy()
+    _native.rope_table(shape, first, table)
+    _native.rope_rotate(_native.Pool(2), table, True, heads, size, ours)
+    # With a multiplier of 1 the two magnitudes of the parameters cancel out.
+    magnitude = np.float32(1) / (np.float32(1) + np.float32(0.1) * np.log(np.float32(4.0))) * np.float32(1.19)
+    positions = np.arange(first, first + n)
+    scaled = (256, 0.25, float(magnitude)) if yarn else None
+    theirs = ggml.rope(x, positions, NEOX, 1e6, scaled, factors, (24.0, 2.0))
+    assert_same_bits(ours.reshape(x.shape), theirs)
+
+
 @pytest.mark.parametrize("mode", [NORMAL, NEOX])
 @pytest.mark.parametrize("yarn", [False, True])
 @pytest.mark.parametrize("head_size", [64, 80, 128])
@@ -153,6 +183,28 @@ def test_attention(kernel_set, rng, head_size, threads, n, position):
     q = qkv[:, : heads * head_size].reshape(n, heads, head_size).transpose(1, 0, 2)
     ggml = Ggml(threads)
     theirs = ggml.attention(q, k[:, :seen], v[:, :seen], mask, scale)
+    ggml.close()
+    assert_same_bits(out.reshape(theirs.shape), theirs)
+
+
+@pytest.mark.parametrize("softcap,window", [(0.0, 100), (30.0, 0), (5.0, 300)])
+@pytest.mark.parametrize("n,position", [(1, 90), (1, 700), (5, 600), (67, 633)])
+def test_attention_with_places(kernel_set, rng, n, position, softcap, window):
+    heads, kv_heads, size, cells, threads = 4, 2, 64, 1024, 2
+    order = rng.permutation(768)[: position + n].astype(np.int32)
+    positions = np.full(768, -1, np.int32)
+    positions[order] = np.arange(position + n)
+    k, v = halves(rng, kv_heads, cells, size, scale=1.0), halves(rng, kv_heads, cells, size, scale=1.0)
+    qkv = rng.standard_normal((n, (heads + 2 * kv_heads) * size)).astype(np.float32)
+    out = np.zeros((n, heads * size), np.float32)
+    shape = _native.AttentionShape(heads, kv_heads, size, 0.125, cells, threads, softcap, window)
+    _native.attend(_native.Pool(2), shape, qkv, position, k, v, out, order[position:], positions)
+    own = (position + np.arange(n))[:, None]
+    visible = (positions[None] >= 0) & (positions[None] <= own) & (positions[None] > own - (window or 10**6))
+    mask = np.where(visible, 0.0, -np.inf).astype(np.float16).view(np.uint16)
+    q = qkv[:, : heads * size].reshape(n, heads, size).transpose(1, 0, 2)
+    ggml = Ggml(threads)
+    theirs = ggml.attention(q, k[:, :768], v[:, :768], mask, 0.125, softcap)
     ggml.close()
     assert_same_bits(out.reshape(theirs.shape), theirs)
 

@@ -6,6 +6,7 @@ from bankml import __version__
 from bankml.http.json_out import utc_time
 from bankml.library.reference import Reference
 from bankml.library.residency import Library
+from bankml.model.config import computed_tensors
 
 Json = dict[str, object]
 
@@ -32,7 +33,11 @@ def bankml(library: Library) -> Json:
         "n_ctx": last.n_ctx,
         "resident": None
         if resident is None
-        else {"name": resident.name, "expires_at": None if expires_at is None else utc_time(expires_at)},
+        else {
+            "name": resident.name,
+            "expires_at": None if expires_at is None else utc_time(expires_at),
+            "tensors": computed_tensors(resident.verified.header)[0],
+        },
         "refused": None if refused is None else {**asdict(refused), "time": utc_time(refused.time)},
         "models": [_model(library, reference) for reference in library.references()],
     }

@@ -8,13 +8,18 @@ from argparse import Namespace
 from bankml.cli.output import file_bar, say
 from bankml.errors import Refused, Truncated, UsageError, one_line
 
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from bankml.gguf.header import Header
+
 
 def guard(arguments: Namespace) -> int:
     from bankml.gate.guard import guard as judge
 
     verdict = judge(arguments.file, arguments.engine)
     if arguments.json:
-        say(json.dumps(verdict.as_json()))
+        say(json.dumps(verdict.as_json() | _native(verdict.header if verdict.kind == "play" else None)))
         return 0 if verdict.kind == "play" else verdict.error().exit_code
     if verdict.kind != "play":
         raise verdict.error()
@@ -26,6 +31,13 @@ def guard(arguments: Namespace) -> int:
         f"{report['tensors']} tensors{f' ({counts})' if counts else ''}, engine {verdict.engine}"
     )
     return 0
+
+
+def _native(header: "Header | None") -> dict[str, object]:
+    """Which of the file's tensors the native engine computes with."""
+    from bankml.library.supported import native_report
+
+    return {} if header is None else {"native": native_report(header)}
 
 
 def sha256(arguments: Namespace) -> int:
@@ -74,7 +86,7 @@ def verify(arguments: Namespace) -> int:
         return error.exit_code
     if arguments.json:
         extra = {"file": verified.name, "bytes": verified.identity.size, "sha256": verified.sha256}
-        say(json.dumps({**verified.verdict.as_json(), **extra}))
+        say(json.dumps({**verified.verdict.as_json(), **_native(verified.header), **extra}))
     else:
         say(f"play: {verified.name}: guard plays it, sha256 {verified.sha256} as pinned")
     return 0

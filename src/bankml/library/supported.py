@@ -1,7 +1,8 @@
 """Whether the header shows a supported model. Called before the file is hashed, so nothing large is imported."""
 
+from bankml.errors import Refused, Truncated, one_line
 from bankml.gguf.header import Header
-from bankml.model.config import read_config, unsupported
+from bankml.model.config import computed_tensors, read_config, unsupported
 from bankml.text.vocabulary import supported_pretokenizer
 
 TEMPLATE_KEY = "tokenizer.chat_template"
@@ -15,6 +16,18 @@ def require_supported(header: Header) -> None:
     read_config(header)
     supported_pretokenizer(header.metadata)
     template_source(header)
+
+
+def native_report(header: Header) -> dict[str, object]:
+    """What the native engine does with a model, for `--json`: whether it is supported and else why not, the number of
+    tensors of each type that it computes with, and the tensors of other types."""
+    reason = None
+    try:
+        require_supported(header)
+    except (Refused, Truncated) as error:
+        reason = one_line(error.message)
+    computed, others = computed_tensors(header)
+    return {"supported": reason is None, "reason": reason, "computed": computed, "not_computed": others}
 
 
 def template_source(header: Header) -> str:

@@ -4,6 +4,7 @@ The keys that all architectures share are read here; the rest stands in the arch
 asks for beyond that is refused with the key or tensor named: an answer has the reference's bits or it is not given.
 """
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -174,6 +175,13 @@ def expected_tensors(shape: ModelShape, present: Collection[str] = ()) -> dict[s
     for i in range(shape.n_layer):
         expected |= layer.full_names(i, names)
     return expected
+
+
+def computed_tensors(header: Header) -> tuple[dict[str, int], dict[str, str]]:
+    """How many tensors of each type the native code computes with; the names of the others, with their types."""
+    supported = {one.id for one in _native.weight_formats()}
+    computed = Counter(t.type.name for t in header.tensors if t.type.id in supported)
+    return dict(computed), {t.name: t.type.name for t in header.tensors if t.type.id not in supported}
 
 
 def _check_weight_types(header: Header) -> None:
