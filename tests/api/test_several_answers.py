@@ -1,13 +1,16 @@
 """Several answers in one response: `n`, and several prompts."""
 
 import json
+import threading
+import time
 
 import pytest
 
 from bankml.api.routes import NativeApplication
+from bankml.engine.engine import Engine
 from bankml.http.json_out import json_bytes
 from bankml.receipt.check import check
-from tests.api.api_toys import ask, toy_library, toy_resident
+from tests.api.api_toys import MemoryReply, ask, toy_library, toy_resident
 from tests.engine.cell_toys import CellModel
 from tests.engine.engine_toys import ByteVocabulary, GreedySampler
 
@@ -31,8 +34,6 @@ class SeededSampler(GreedySampler):
 
 @pytest.fixture
 def application():
-    from bankml.engine.engine import Engine
-
     resident = toy_resident(model=CellModel(), sampler=SeededSampler)
     resident.engine.close()
     resident.engine = Engine(CellModel(), ByteVocabulary(), 4)
@@ -134,8 +135,20 @@ def test_what_is_refused(application, path, fields, says):
 
 
 def test_a_client_that_leaves_ends_all_of_them(application):
-    from tests.api.api_toys import MemoryReply
-
     reply = ask(application, CHAT, body(n=4, stream=True, max_tokens=2000), reply=MemoryReply(room=6))
     slots = application._library.resident.engine.slots
     assert reply.log.status == 499 and not any(slots.busy(number) for number in range(4))
+
+
+def test_a_request_beyond_the_queue_is_a_503_that_says_when_to_try_again(application):
+    library = application._library
+    library._queue._limit = 1
+    with library.turn(lambda: False):
+        thread = threading.Thread(target=lambda: ask(application, CHAT, body()))
+        thread.start()
+        while not library.waiting:
+            time.sleep(0.001)
+        reply = ask(application, CHAT, body())
+        assert reply.status == 503 and reply.headers["Retry-After"] == "1"
+        assert reply.error["message"] == "the queue is full (1): try again later"
+    thread.join()

@@ -158,7 +158,7 @@ def test_a_full_queue_is_busy():
     wait_until(lambda: log == ["a"])
     threads.append(entered(queue, "a", log, done))
     wait_until(lambda: queue.waiting == 1)
-    with pytest.raises(Busy, match="1 requests wait already"), queue.turn(lambda: False, "a"):
+    with pytest.raises(Busy, match="the queue is full"), queue.turn(lambda: False, "a"):
         pass
     done.set()
     for thread in threads:

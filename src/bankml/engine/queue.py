@@ -57,7 +57,7 @@ class AdmissionQueue:
             self._admit()
             if self._limit is not None and len(self._line) > self._limit:
                 self._line.remove(ticket)
-                raise Busy(f"{self._limit} requests wait already: try again later")
+                raise Busy(f"the queue is full ({self._limit}): try again later")
         try:
             while not ticket.admitted.wait(CANCEL_POLL_S):
                 if cancelled():

@@ -21,6 +21,9 @@ CLIENT_LEFT = 499
 CANCELLED = "cancelled"
 """The note of such a request in the log and in the measurements."""
 
+RETRY_AFTER = "1"
+"""Seconds after which a client may try again what was refused because the server is busy."""
+
 log = logging.getLogger("bankml.http")
 
 
@@ -98,5 +101,7 @@ def send_error(error: BankmlError, request: Request, reply: TrackedReply) -> Req
     headers: Headers = ()
     if isinstance(error, MethodNotAllowed):
         headers = (("Allow", ", ".join(error.allowed)),)
+    if isinstance(error, Busy):
+        headers = (("Retry-After", RETRY_AFTER),)
     reply.whole(error.status, json_bytes(body), JSON, headers)
     return RequestOutcome(error.status, note=error.kind)
