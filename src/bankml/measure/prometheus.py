@@ -17,7 +17,8 @@ class ServerState:
     """The current state of a server, for gauges. None: it has no such value.
 
     `waiting` requests are queued for the model, `processing` are being answered. `model_bytes` is the size
-    of the loaded model's file, 0 when none is loaded; `cache_bytes` the size of its prompt cache.
+    of the loaded model's file, 0 when none is loaded; `cache_bytes` the size of its prompt cache; `decode_steps` how many
+    steps computed so many answers together since the model was loaded.
     """
 
     engine: str
@@ -25,6 +26,7 @@ class ServerState:
     processing: int | None = None
     model_bytes: int | None = None
     cache_bytes: int | None = None
+    decode_steps: Mapping[int, int] | None = None
 
 
 def exposition(counts: MetricCounts, state: ServerState, openmetrics: bool = False) -> bytes:
@@ -94,7 +96,15 @@ def _state(state: ServerState) -> list[Family]:
     return [
         info("bankml_build", "What answers here.", (("version", __version__), ("engine", state.engine))),
         *(gauge(name, help_, value, unit) for name, help_, value, unit in gauges if value is not None),
+        *_decode_steps(state.decode_steps),
     ]
+
+
+def _decode_steps(steps: Mapping[int, int] | None) -> list[Family]:
+    if steps is None:
+        return []
+    samples = [(count, (("answers", str(answers)),)) for answers, count in sorted(steps.items())]
+    return [counter("bankml_decode_steps", "Decode steps of the loaded model, by answers computed together.", *samples)]
 
 
 def _llama_server(totals: Totals, state: ServerState) -> list[Family]:
