@@ -17,8 +17,8 @@ class ServerState:
     """The current state of a server, for gauges. None: it has no such value.
 
     `waiting` requests are queued for the model, `processing` are being answered. `model_bytes` is the size
-    of the loaded model's file, 0 when none is loaded; `cache_bytes` the size of its prompt cache; `decode_steps` how many
-    steps computed so many answers together since the model was loaded.
+    of the loaded model's file, 0 when none is loaded; `cache_bytes` the size of its prompt cache; `decode_steps` how
+    many steps computed so many answers together since the model was loaded.
     """
 
     engine: str
