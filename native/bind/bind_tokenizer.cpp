@@ -3,6 +3,7 @@
 
 #include "bind/bind.h"
 #include "tokenizer/bpe.h"
+#include "tokenizer/spm.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -34,60 +35,91 @@ std::vector<std::string> strings_of(const nb::list &items) {
     return strings;
 }
 
-class Tokenizer {
-public:
-    Tokenizer(const nb::list &tokens, const nb::bytes &cuts, const nb::list &merges, const std::string &pretokenizer)
-        : bpe_(vocabulary(tokens, cuts, merges, pretokenizer)) {}
-
-    nb::list encode(const nb::bytes &text, bool parse_special) const {
-        std::vector<std::int32_t> tokens;
-        const std::string_view view(text.c_str(), text.size());
-        {
-            nb::gil_scoped_release release;
-            tokens = bpe_.encode(view, parse_special);
+// One byte a token: its Cut in the lower two bits, then whether it strips white space on its left and on its right.
+std::vector<bankml::SpecialRule> rules_of(const nb::bytes &rules) {
+    std::vector<bankml::SpecialRule> found;
+    for (std::size_t i = 0; i < rules.size(); ++i) {
+        const auto rule = static_cast<std::uint8_t>(rules.c_str()[i]);
+        if ((rule & 3) > 2 || rule > 15) {
+            throw nb::value_error("a rule is a cut (0, 1 or 2), plus 4 and 8 for white space on the left and right");
         }
-        nb::list list = nb::steal<nb::list>(PyList_New(static_cast<Py_ssize_t>(tokens.size())));
-        if (!list.is_valid()) {
-            throw nb::python_error();
-        }
-        for (std::size_t i = 0; i < tokens.size(); ++i) {
-            PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), PyLong_FromLong(tokens[i]));
-        }
-        return list;
+        found.push_back({static_cast<bankml::Cut>(rule & 3), (rule & 4) != 0, (rule & 8) != 0});
     }
+    return found;
+}
+
+template <class Encoder>
+nb::list encode(const Encoder &encoder, const nb::bytes &text, bool parse_special) {
+    std::vector<std::int32_t> tokens;
+    const std::string_view view(text.c_str(), text.size());
+    {
+        nb::gil_scoped_release release;
+        tokens = encoder.encode(view, parse_special);
+    }
+    nb::list list = nb::steal<nb::list>(PyList_New(static_cast<Py_ssize_t>(tokens.size())));
+    if (!list.is_valid()) {
+        throw nb::python_error();
+    }
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+        PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), PyLong_FromLong(tokens[i]));
+    }
+    return list;
+}
+
+class BpeTokenizer {
+public:
+    BpeTokenizer(const nb::list &tokens, const nb::bytes &rules, const nb::list &merges, const std::string &name,
+                 bool whole_words)
+        : bpe_(vocabulary(tokens, rules, merges, name, whole_words)) {}
+
+    nb::list encode(const nb::bytes &text, bool parse_special) const { return ::encode(bpe_, text, parse_special); }
 
 private:
-    static bankml::Vocabulary vocabulary(const nb::list &tokens, const nb::bytes &cuts, const nb::list &merges,
-                                         const std::string &name) {
+    static bankml::Vocabulary vocabulary(const nb::list &tokens, const nb::bytes &rules, const nb::list &merges,
+                                         const std::string &name, bool whole_words) {
         const auto pretokenizer = bankml::pretokenizer_named(name);
         if (!pretokenizer) {
             throw nb::value_error("no such pre-tokenizer");
         }
-        bankml::Vocabulary v{strings_of(tokens), {}, strings_of(merges), *pretokenizer};
-        for (std::size_t i = 0; i < cuts.size(); ++i) {
-            const auto cut = static_cast<std::uint8_t>(cuts.c_str()[i]);
-            if (cut > 2) {
-                throw nb::value_error("a cut is 0, 1 or 2");
-            }
-            v.cuts.push_back(static_cast<bankml::Cut>(cut));
-        }
-        return v;
+        return {strings_of(tokens), rules_of(rules), strings_of(merges), *pretokenizer, whole_words};
     }
 
     bankml::Bpe bpe_;
 };
 
+class SpmTokenizer {
+public:
+    SpmTokenizer(const nb::list &tokens, const nb::bytes &rules, const std::vector<float> &scores, bool space_prefix,
+                 std::int32_t unknown)
+        : spm_({strings_of(tokens), rules_of(rules), scores, space_prefix, unknown}) {}
+
+    nb::list encode(const nb::bytes &text, bool parse_special) const { return ::encode(spm_, text, parse_special); }
+
+private:
+    bankml::Spm spm_;
+};
+
 }  // namespace
 
 void register_tokenizer(nb::module_ &m) {
-    nb::class_<Tokenizer>(
-        m, "Tokenizer",
-        "Byte-level BPE. `tokens` and `merges` are lists of bytes or str; `cuts` has one byte a token: 0 its text is "
-        "ordinary, 1 it is cut out first where special tokens are parsed, 2 always. ValueError where they disagree.")
-        .def(nb::init<const nb::list &, const nb::bytes &, const nb::list &, const std::string &>(), "tokens"_a,
-             "cuts"_a, "merges"_a, "pretokenizer"_a)
-        .def("encode", &Tokenizer::encode, "text"_a, "parse_special"_a,
-             "Token ids of `text` (bytes; what is not UTF-8 is read as U+FFFD). Runs without the GIL.");
+    constexpr const char *encode_doc =
+        "Token ids of `text` (bytes; what is not UTF-8 is read as U+FFFD). Runs without the GIL.";
+    nb::class_<BpeTokenizer>(
+        m, "BpeTokenizer",
+        "Byte-level BPE. `tokens` and `merges` are lists of bytes or str; `rules` has one byte a token: 0 its text is "
+        "ordinary, 1 it is cut out first where special tokens are parsed, 2 always; 4 and 8 are added where white "
+        "space before and behind it goes with it. `whole_words`: a word that is a token is that token. ValueError "
+        "where they disagree.")
+        .def(nb::init<const nb::list &, const nb::bytes &, const nb::list &, const std::string &, bool>(), "tokens"_a,
+             "rules"_a, "merges"_a, "pretokenizer"_a, "whole_words"_a)
+        .def("encode", &BpeTokenizer::encode, "text"_a, "parse_special"_a, encode_doc);
+    nb::class_<SpmTokenizer>(
+        m, "SpmTokenizer",
+        "SentencePiece's merges by score. `space_prefix`: a text begins with a space, again after each special token; "
+        "`unknown` stands for a byte that no token stands for, -1: nothing does.")
+        .def(nb::init<const nb::list &, const nb::bytes &, const std::vector<float> &, bool, std::int32_t>(),
+             "tokens"_a, "rules"_a, "scores"_a, "space_prefix"_a, "unknown"_a)
+        .def("encode", &SpmTokenizer::encode, "text"_a, "parse_special"_a, encode_doc);
     m.def(
         "first_in_hash_order",
         [](const nb::list &tokens, const nb::list &names) {

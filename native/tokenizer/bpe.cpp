@@ -11,17 +11,6 @@
 namespace bankml {
 namespace {
 
-std::vector<std::int32_t> cut_ids(const Vocabulary &vocabulary, bool parse_special) {
-    std::vector<std::int32_t> ids;
-    for (std::size_t id = 0; id < vocabulary.cuts.size(); ++id) {
-        const Cut cut = vocabulary.cuts[id];
-        if (cut == Cut::always || (cut == Cut::with_parse_special && parse_special)) {
-            ids.push_back(static_cast<std::int32_t>(id));
-        }
-    }
-    return ids;
-}
-
 // Merges one word after another; keeps its buffers from word to word.
 class Merger {
 public:
@@ -99,9 +88,9 @@ private:
 struct Bpe::Tables {
     explicit Tables(const Vocabulary &v)
         : pretokenizer(v.pretokenizer),
-          merges(v.tokens, v.merges),
-          plain(v.tokens, cut_ids(v, false)),
-          special(v.tokens, cut_ids(v, true)) {}
+          merges(v.tokens, v.merges, v.whole_words),
+          plain(v.tokens, v.rules, false),
+          special(v.tokens, v.rules, true) {}
 
     Pretokenizer pretokenizer;
     MergeTable merges;
@@ -109,8 +98,8 @@ struct Bpe::Tables {
 };
 
 Bpe::Bpe(const Vocabulary &vocabulary) {
-    if (vocabulary.cuts.size() != vocabulary.tokens.size()) {
-        throw std::invalid_argument("as many cuts as tokens are needed");
+    if (vocabulary.rules.size() != vocabulary.tokens.size()) {
+        throw std::invalid_argument("as many rules as tokens are needed");
     }
     tables_ = std::make_unique<const Tables>(vocabulary);
 }
@@ -137,7 +126,12 @@ std::vector<std::int32_t> Bpe::encode(std::string_view text, bool parse_special)
             for (; at < end; ++at) {
                 unicode::append_utf8(code_points[at], word);
             }
-            merger.append(word, out);
+            const std::int32_t whole = tables_->merges.word(word);
+            if (whole >= 0) {
+                out.push_back(whole);
+            } else {
+                merger.append(word, out);
+            }
         }
     }
     return out;

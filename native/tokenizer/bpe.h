@@ -7,17 +7,16 @@
 #include <vector>
 
 #include "tokenizer/pretokenizer.h"
+#include "tokenizer/special.h"
 
 namespace bankml {
 
-// When a token's own text is cut out of the input before anything else looks at it.
-enum class Cut : std::uint8_t { never = 0, with_parse_special = 1, always = 2 };
-
 struct Vocabulary {
     std::vector<std::string> tokens;  // by id, as the model file spells them (bytes as printable characters)
-    std::vector<Cut> cuts;            // by id
+    std::vector<SpecialRule> rules;   // by id
     std::vector<std::string> merges;  // "left right", best first
     Pretokenizer pretokenizer;
+    bool whole_words = false;  // a word that is a token is that token, whatever the merges make of it
 };
 
 class Bpe {

@@ -16,8 +16,41 @@ std::array<std::string, 256> byte_characters() {
     return characters;
 }
 
-MergeTable::MergeTable(const std::vector<std::string> &tokens, const std::vector<std::string> &merges)
+namespace {
+
+// The tokens whose characters all stand for bytes, by those bytes.
+std::unordered_map<std::string, std::int32_t> words_of(const std::vector<std::string> &tokens) {
+    std::unordered_map<std::string, char> bytes;
+    const auto characters = byte_characters();
+    for (unsigned b = 0; b < 256; ++b) {
+        bytes.emplace(characters[b], static_cast<char>(b));
+    }
+    std::unordered_map<std::string, std::int32_t> words;
+    for (std::size_t id = 0; id < tokens.size(); ++id) {
+        std::string word;
+        std::size_t at = 0;
+        for (std::size_t size = 1; at < tokens[id].size(); at += size) {
+            size = (static_cast<unsigned char>(tokens[id][at]) & 0xC0) == 0xC0 ? 2 : 1;
+            const auto found = bytes.find(tokens[id].substr(at, size));
+            if (found == bytes.end()) {
+                break;
+            }
+            word.push_back(found->second);
+        }
+        if (at >= tokens[id].size()) {
+            words.emplace(std::move(word), static_cast<std::int32_t>(id));
+        }
+    }
+    return words;
+}
+
+}  // namespace
+
+MergeTable::MergeTable(const std::vector<std::string> &tokens, const std::vector<std::string> &merges, bool whole_words)
     : n_tokens_(tokens.size()) {
+    if (whole_words) {
+        words_ = words_of(tokens);
+    }
     numbers_.reserve(tokens.size() + 256);
     for (std::size_t id = 0; id < tokens.size(); ++id) {
         numbers_.emplace(tokens[id], id);
@@ -56,6 +89,11 @@ MergeTable::MergeTable(const std::vector<std::string> &tokens, const std::vector
     }
     numbers_ = {};
     others_ = {};
+}
+
+std::int32_t MergeTable::word(const std::string &word) const {
+    const auto found = words_.find(word);
+    return found == words_.end() ? -1 : found->second;
 }
 
 std::uint32_t MergeTable::intern(std::string_view text) {

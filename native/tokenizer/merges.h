@@ -23,7 +23,11 @@ public:
         std::uint32_t made = 0;
     };
 
-    MergeTable(const std::vector<std::string> &tokens, const std::vector<std::string> &merges);
+    // `whole_words`: `word` finds tokens by their bytes.
+    MergeTable(const std::vector<std::string> &tokens, const std::vector<std::string> &merges, bool whole_words);
+
+    // The token that is `word`, -1 for none.
+    std::int32_t word(const std::string &word) const;
 
     // The merge of `left` with `right`; its rank is NO_RANK if there is none.
     const Merge &find(std::uint32_t left, std::uint32_t right) const;
@@ -47,7 +51,8 @@ private:
     std::vector<std::string> others_;                         // the strings that are no token
     std::vector<std::vector<std::int32_t>> spelled_;          // their tokens, byte by byte
     std::array<std::uint32_t, 256> bytes_{};
-    std::vector<Merge> slots_;  // open addressing, a power of two in size
+    std::unordered_map<std::string, std::int32_t> words_;  // by their bytes
+    std::vector<Merge> slots_;                             // open addressing, a power of two in size
     std::size_t mask_ = 0;
 };
 

@@ -1,5 +1,8 @@
 #include "tokenizer/pretokenizer.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "tokenizer/unicode.h"
 
 namespace bankml {
@@ -73,13 +76,14 @@ std::size_t gpt2_word(const Span &span, std::size_t at) {
     return span.white_space(at);
 }
 
-// (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
-std::size_t qwen2_word(const Span &span, std::size_t at) {
+// (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,D}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
+template <std::size_t D>
+std::size_t joined_word(const Span &span, std::size_t at) {
     if (const std::size_t length = span.contraction(at, true)) {
         return at + length;
     }
     if (span.is(at, Class::number)) {
-        return at + 1;
+        return std::min(at + D, span.run(at, Class::number));
     }
     if (span.is(at, Class::letter) || (!span.line_end(at) && span.is(at + 1, Class::letter))) {
         return span.run(at + 1, Class::letter);
@@ -109,7 +113,7 @@ void split_span(const Span &span, Word word, std::vector<std::size_t> &ends) {
 }
 
 // Every number is cut out as a word by itself before the rest is split; the rest does not see past it.
-void split_smollm(const std::vector<char32_t> &text, std::vector<std::size_t> &ends) {
+void split_digits(const std::vector<char32_t> &text, std::vector<std::size_t> &ends) {
     std::size_t begin = 0;
     for (std::size_t at = 0; at < text.size(); ++at) {
         if (unicode::class_of(text[at]) != Class::number) {
@@ -125,20 +129,27 @@ void split_smollm(const std::vector<char32_t> &text, std::vector<std::size_t> &e
 }  // namespace
 
 std::optional<Pretokenizer> pretokenizer_named(std::string_view name) {
-    if (name == "smollm") {
-        return Pretokenizer::smollm;
-    }
-    if (name == "qwen2") {
-        return Pretokenizer::qwen2;
+    static constexpr std::pair<std::string_view, Pretokenizer> NAMES[] = {
+        {"gpt2", Pretokenizer::gpt2},
+        {"digits", Pretokenizer::digits},
+        {"qwen2", Pretokenizer::qwen2},
+        {"llama3", Pretokenizer::llama3},
+    };
+    for (const auto &[known, kind] : NAMES) {
+        if (name == known) {
+            return kind;
+        }
     }
     return std::nullopt;
 }
 
 void split_words(Pretokenizer kind, const std::vector<char32_t> &text, std::vector<std::size_t> &ends) {
-    if (kind == Pretokenizer::smollm) {
-        split_smollm(text, ends);
-    } else {
-        split_span(Span(text, 0, text.size()), qwen2_word, ends);
+    const Span all(text, 0, text.size());
+    switch (kind) {
+        case Pretokenizer::gpt2: return split_span(all, gpt2_word, ends);
+        case Pretokenizer::digits: return split_digits(text, ends);
+        case Pretokenizer::qwen2: return split_span(all, joined_word<1>, ends);
+        case Pretokenizer::llama3: return split_span(all, joined_word<3>, ends);
     }
 }
 

@@ -6,9 +6,11 @@
 
 namespace bankml {
 
-enum class Pretokenizer { smollm, qwen2 };
+// gpt2: GPT-2's words. digits: the same between numbers, each of which is a word. qwen2: words that one other character
+// may precede, and single digits. llama3: the same with up to three digits.
+enum class Pretokenizer { gpt2, digits, qwen2, llama3 };
 
-// The pre-tokenizer that `tokenizer.ggml.pre` names, if it is one of ours.
+// The one of that name.
 std::optional<Pretokenizer> pretokenizer_named(std::string_view name);
 
 // Appends to `ends` where each word of `text` ends, in code points; the last end is text.size().

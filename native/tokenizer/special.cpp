@@ -4,14 +4,29 @@
 
 namespace bankml {
 
-SpecialTokens::SpecialTokens(const std::vector<std::string> &tokens, std::vector<std::int32_t> ids)
-    : order_(std::move(ids)), trie_(1) {
+namespace {
+
+// C's isspace in the "C" locale.
+bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+
+}  // namespace
+
+SpecialTokens::SpecialTokens(const std::vector<std::string> &tokens, const std::vector<SpecialRule> &rules,
+                             bool parse_special)
+    : trie_(1) {
+    for (std::size_t id = 0; id < std::min(tokens.size(), rules.size()); ++id) {
+        const Cut cut = rules[id].cut;
+        if (cut == Cut::always || (cut == Cut::with_parse_special && parse_special)) {
+            order_.push_back(static_cast<std::int32_t>(id));
+        }
+    }
     // Not a stable sort: among tokens of one length the reference's order is std::sort's.
     std::sort(order_.begin(), order_.end(),
               [&](std::int32_t a, std::int32_t b) { return tokens[a].size() > tokens[b].size(); });
     for (std::size_t place = 0; place < order_.size(); ++place) {
         const std::string &text = tokens[order_[place]];
         lengths_.push_back(text.size());
+        rules_.push_back(rules[order_[place]]);
         std::uint32_t node = 0;
         for (const char c : text) {
             const auto [at, is_new] = trie_[node].next.emplace(static_cast<unsigned char>(c), trie_.size());
@@ -51,12 +66,18 @@ std::vector<Fragment> SpecialTokens::cut(std::string_view input) const {
     std::vector<bool> taken(found.empty() ? 0 : input.size());
     std::vector<Fragment> cuts;
     for (const Found &f : found) {
-        const std::size_t end = f.begin + lengths_[f.place];
-        if (taken[f.begin] || taken[end - 1]) {
+        std::size_t begin = f.begin, end = f.begin + lengths_[f.place];
+        if (taken[begin] || taken[end - 1]) {
             continue;
         }
-        std::fill(taken.begin() + f.begin, taken.begin() + end, true);
-        cuts.push_back({f.begin, end, order_[f.place]});
+        while (rules_[f.place].strips_left && begin > 0 && !taken[begin - 1] && is_space(input[begin - 1])) {
+            --begin;
+        }
+        while (rules_[f.place].strips_right && end < input.size() && !taken[end] && is_space(input[end])) {
+            ++end;
+        }
+        std::fill(taken.begin() + begin, taken.begin() + end, true);
+        cuts.push_back({begin, end, order_[f.place]});
     }
     std::sort(cuts.begin(), cuts.end(), [](const Fragment &a, const Fragment &b) { return a.begin < b.begin; });
 

@@ -14,10 +14,19 @@ struct Fragment {
     std::int32_t token;
 };
 
+// When a token's own text is cut out of the input before anything else looks at it.
+enum class Cut : std::uint8_t { never = 0, with_parse_special = 1, always = 2 };
+
+// How a token's text is cut out: with the white space before it (`left`) or behind it (`right`).
+struct SpecialRule {
+    Cut cut = Cut::never;
+    bool strips_left = false, strips_right = false;
+};
+
 class SpecialTokens {
 public:
-    // `ids` in ascending order; `text(id)` their spelling in `tokens`.
-    SpecialTokens(const std::vector<std::string> &tokens, std::vector<std::int32_t> ids);
+    // Those of `tokens` that `rules` cut, with special tokens parsed or not. One rule a token.
+    SpecialTokens(const std::vector<std::string> &tokens, const std::vector<SpecialRule> &rules, bool parse_special);
 
     // The fragments of `input` in order. Longer tokens are cut first, wherever they occur, then shorter ones from what
     // is left.
@@ -30,6 +39,7 @@ private:
     };
     std::vector<std::int32_t> order_;   // ids, longest first
     std::vector<std::size_t> lengths_;  // of order_, in bytes
+    std::vector<SpecialRule> rules_;    // of order_
     std::vector<Node> trie_;
 };
 

@@ -250,9 +250,20 @@ class GrammarMatcher:
 
 # ---- text
 
-class Tokenizer:
+class BpeTokenizer:
     def __init__(
-        self, tokens: Sequence[str | bytes], cuts: bytes, merges: Sequence[str | bytes], pretokenizer: str
+        self,
+        tokens: Sequence[str | bytes],
+        rules: bytes,
+        merges: Sequence[str | bytes],
+        pretokenizer: str,
+        whole_words: bool,
+    ) -> None: ...
+    def encode(self, text: bytes, parse_special: bool) -> list[int]: ...
+
+class SpmTokenizer:
+    def __init__(
+        self, tokens: Sequence[str | bytes], rules: bytes, scores: Sequence[float], space_prefix: bool, unknown: int
     ) -> None: ...
     def encode(self, text: bytes, parse_special: bool) -> list[int]: ...
 

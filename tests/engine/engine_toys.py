@@ -19,7 +19,12 @@ class ByteVocabulary:
     control_texts = ("<end>",)
     longest = len("<end>")
 
-    def encode(self, text, parse_special=True):
+    begin = ()
+
+    def added(self, tokens):
+        return tokens
+
+    def encode(self, text, parse_special=True, add_special=False):
         parts = text.split("<end>") if parse_special else [text]
         tokens = list(parts[0].encode())
         for part in parts[1:]:

@@ -15,6 +15,7 @@ from bankml.api.reading.messages import read_conversation
 from bankml.errors import Refused, RequestError
 from bankml.text.messages import Conversation
 from bankml.text.template import ChatTemplate
+from bankml.text.template_tokens import TemplateTokens
 from scripts.record_templates import dispatcher
 from tests.text.template_cases import CONVERSATION, CONVERSATIONS, SNIPPETS, TEMPLATES
 
@@ -39,7 +40,7 @@ def marks_of(source):
 
 def test_snippets_render_as_recorded(recorded_templates):
     assert [case["template"] for case in recorded_templates["snippets"]] == SNIPPETS
-    template = ChatTemplate(dispatcher(SNIPPETS), BOS, EOS)
+    template = ChatTemplate(dispatcher(SNIPPETS), TemplateTokens(BOS, EOS))
     got = [
         {
             "template": snippet,
@@ -52,7 +53,7 @@ def test_snippets_render_as_recorded(recorded_templates):
 
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_templates_render_as_recorded(name, recorded_templates):
-    template = ChatTemplate(TEMPLATES[name], BOS, EOS)
+    template = ChatTemplate(TEMPLATES[name], TemplateTokens(BOS, EOS))
     assert [prompt(template, body) for body in CONVERSATIONS] == recorded_templates["templates"][name]
 
 

@@ -117,11 +117,12 @@ def _check_slot(wanted: int | None, slots: int) -> None:
 
 
 def prompt_tokens(parts: Sequence[str | int], tokens: Tokens) -> list[int]:
-    """The parts of a prompt as one list of tokens. Raises RequestError, in llama-server's words, for an unknown id."""
+    """The parts of a prompt as one list of tokens; a text that comes first has what texts of the vocabulary begin and
+    end with. Raises RequestError, in llama-server's words, for an unknown id."""
     ids: list[int] = []
-    for part in parts:
+    for i, part in enumerate(parts):
         if isinstance(part, str):
-            ids += tokens.encode(part)
+            ids += tokens.encode(part, add_special=i == 0)
         elif 0 <= part < tokens.n_vocab:
             ids.append(part)
         else:

@@ -32,7 +32,7 @@ def infill_tokens(prompt: InfillPrompt, tokens: Tokens, fill_in: FillIn, n_ctx: 
     suffix = suffix[: max(0, BATCH // 4 - (2 + len(begun)))]
     others = [] if prompt.files is None else _others(prompt.files, tokens, fill_in)
     others = others[max(0, len(others) - max(0, n_ctx - BATCH + 2)) :]
-    return [*others, fill_in.prefix, *prefix, *begun, fill_in.suffix, *suffix, fill_in.middle]
+    return [*others, *tokens.begin, fill_in.prefix, *prefix, *begun, fill_in.suffix, *suffix, fill_in.middle]
 
 
 def _others(files: Sequence[InfillFile], tokens: Tokens, fill_in: FillIn) -> list[int]:

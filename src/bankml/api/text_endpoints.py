@@ -16,8 +16,9 @@ Body = Mapping[str, Any]
 
 
 def tokenize(resident: Resident, layer: ModelLayer | None, request: Body) -> Json:
-    """`content`, a string or an array of strings and token ids, as tokens. `add_special` adds none for these models."""
-    fields.boolean(request, "add_special", False)
+    """`content`, a string or an array of strings and token ids, as tokens. With `add_special` a first text has
+    what texts of the vocabulary begin and end with."""
+    add_special = fields.boolean(request, "add_special", False)
     parse_special = fields.boolean(request, "parse_special", True)
     with_pieces = fields.boolean(request, "with_pieces", False)
     content = request.get("content", [])
@@ -26,7 +27,7 @@ def tokenize(resident: Resident, layer: ModelLayer | None, request: Body) -> Jso
     tokens: list[int] = []
     for i, part in enumerate([content] if isinstance(content, str) else content):
         if isinstance(part, str):
-            tokens += resident.tokens.encode(part, parse_special=parse_special)
+            tokens += resident.tokens.encode(part, parse_special, add_special and i == 0)
         else:
             tokens.append(_token(resident, part, f"content[{i}]"))
     if not with_pieces:

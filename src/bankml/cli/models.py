@@ -57,7 +57,7 @@ def chat_template(arguments: Namespace) -> int:
         source = header.metadata.get(TEMPLATE_KEY)
         if not isinstance(source, str):
             raise Refused(f"{TEMPLATE_KEY} is {'missing' if source is None else describe(source)}: no chat template")
-        template = ChatTemplate(source, tokenizer.bos_text, tokenizer.eos_text)
+        template = ChatTemplate(source, tokenizer.template_tokens)
     try:
         prompt = format_of(FormatRequest(template, read_conversation(request_in(read_bytes())))).prompt
     except RequestError as error:

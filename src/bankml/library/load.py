@@ -74,7 +74,7 @@ def load(
 
 def _load(verified: Verified, options: LoadOptions, source: PinnedFile, made: Tokenizer | None) -> Resident:
     tokenizer = made or Tokenizer.from_header(verified.header)
-    template = ChatTemplate(template_source(verified.header), tokenizer.bos_text, tokenizer.eos_text)
+    template = ChatTemplate(template_source(verified.header), tokenizer.template_tokens)
     defaults = model_defaults(verified.header.metadata)
     limit = configured_cache_limit(options.environment)
     parallel = parallel_of(verified.header, options)

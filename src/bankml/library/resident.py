@@ -62,7 +62,14 @@ class Tokens(TokenPieces, Protocol):
     def longest(self) -> int:
         """Bytes of the longest token."""
 
-    def encode(self, text: str, parse_special: bool = True) -> list[int]: ...
+    def encode(self, text: str, parse_special: bool = True, add_special: bool = False) -> list[int]: ...
+
+    @property
+    def begin(self) -> list[int]:
+        """What texts of the vocabulary begin with: the beginning-of-sequence token, or nothing."""
+
+    def added(self, tokens: list[int]) -> list[int]:
+        """`tokens` with what texts of the vocabulary begin and end with."""
 
     def spelling(self, token: int) -> bytes:
         """The text of `token`, also of a control token."""
@@ -133,9 +140,10 @@ class Resident:
         return describe(FormatRequest(self.template, conversation, spec.schema, spec.strict))
 
     def tokenize(self, form: AnswerFormat) -> list[int]:
-        """The tokens of a prompt."""
+        """The tokens of a prompt, with what texts of the vocabulary begin and end with."""
         parts = form.segments or (Segment(form.prompt),)
-        return [token for part in parts for token in self.tokens.encode(part.text, parse_special=not part.plain)]
+        encode = self.tokens.encode
+        return self.tokens.added([one for part in parts for one in encode(part.text, parse_special=not part.plain)])
 
     def user_starts(self, tokens: Sequence[int]) -> tuple[int, ...]:
         """The positions in a prompt at which a user's message begins, where the model's sliding window needs them."""

@@ -3,7 +3,7 @@
 from bankml.errors import Refused, Truncated, one_line
 from bankml.gguf.header import Header
 from bankml.model.config import computed_tensors, read_config, unsupported
-from bankml.text.vocabulary import supported_pretokenizer
+from bankml.text.vocabulary import supported_kind
 
 TEMPLATE_KEY = "tokenizer.chat_template"
 
@@ -14,7 +14,7 @@ def require_supported(header: Header) -> None:
     Only vocabulary problems are found later, when loading: reading a vocabulary twice would take too long.
     """
     read_config(header)
-    supported_pretokenizer(header.metadata)
+    supported_kind(header.metadata)
     template_source(header)
 
 

@@ -13,21 +13,24 @@ from bankml.text.jinja.interpreter import Interpreter
 from bankml.text.jinja.reader import read
 from bankml.text.jinja.values import Value, from_json
 from bankml.text.messages import Conversation, Message, adapted, with_fitting_content
+from bankml.text.template_tokens import TemplateTokens
 
 # Enough for a long conversation, and about a second at most: a step costs about a microsecond.
 _STEPS, _STEPS_A_VALUE = 200_000, 200
 _BYTES, _BYTES_A_BYTE = 48 << 20, 16
 _LONGEST_PROBE = 64 << 10
+_NO_TOKENS = TemplateTokens()
 
 
 class ChatTemplate:
     """A compiled template. Thread-safe."""
 
-    def __init__(self, source: str, bos_token: str = "", eos_token: str = "") -> None:
+    def __init__(self, source: str, tokens: TemplateTokens = _NO_TOKENS) -> None:
         """Raises Refused for a source that does not parse, is too long, or uses unsupported statements."""
         self.source = source
         self._tree = read(source)
-        self._tokens = {"bos_token": bos_token, "eos_token": eos_token}
+        self._added = tokens
+        self._tokens = {"bos_token": tokens.bos, "eos_token": tokens.eos}
         self._remembered: dict[str, Any] = {}
 
     @functools.cached_property
@@ -68,14 +71,16 @@ class ChatTemplate:
         variables: Mapping[str, Any] | None = None,
         now: float | None = None,
     ) -> str:
-        """`messages` rendered unchanged, with `variables` (JSON values, by name). Raises RequestError."""
+        """`messages` rendered unchanged, with `variables` (JSON values, by name), less what the tokenizer adds. Raises
+        RequestError."""
         now = time.time() if now is None else now
         local = time.localtime(now)
         named = {"datetime": time.strftime("%b %d %Y", local), "date_string": time.strftime("%d %b %Y", local)}
         try:
-            return self._run(messages, add_generation_prompt, named | dict(variables or {}), now)
+            prompt = self._run(messages, add_generation_prompt, named | dict(variables or {}), now)
         except TemplateError as error:
             raise RequestError(f"the chat template cannot render these messages: {shortened(str(error))}") from None
+        return self._added.without_added(prompt)
 
     def probe(
         self,

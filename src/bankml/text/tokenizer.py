@@ -4,6 +4,7 @@ from functools import cached_property
 
 from bankml import _native
 from bankml.errors import Refused
+from bankml.text.template_tokens import TemplateTokens
 from bankml.text.vocabulary import (
     BYTE,
     CONTROL,
@@ -14,6 +15,9 @@ from bankml.text.vocabulary import (
     HasMetadata,
     Vocabulary,
 )
+
+SPACE = "\u2581"
+"""What stands for a space in SentencePiece's tokens."""
 
 _NEVER, _WITH_PARSE_SPECIAL, _ALWAYS = range(3)
 
@@ -49,9 +53,7 @@ class Tokenizer:
         """Raises Refused for a vocabulary whose tokens would take far more memory than their file."""
         _check_sizes(vocabulary)
         self.vocabulary = vocabulary
-        self._native = _native.Tokenizer(
-            vocabulary.tokens, vocabulary.attributes.translate(_CUTS), vocabulary.merges, vocabulary.pretokenizer
-        )
+        self._native = _encoder(vocabulary)
 
     @classmethod
     def from_header(cls, header: HasMetadata) -> "Tokenizer":
@@ -67,8 +69,9 @@ class Tokenizer:
         """Bytes of the longest token."""
         return max(len(self.spelling(token)) for token in range(self.n_vocab))
 
-    def encode(self, text: str | bytes, parse_special: bool = True) -> list[int]:
-        """The tokens of `text`; nothing is added before or after.
+    def encode(self, text: str | bytes, parse_special: bool = True, add_special: bool = False) -> list[int]:
+        """The tokens of `text`; with `add_special` after the beginning-of-sequence token and before the
+        end-of-sequence token, where the vocabulary has texts begin and end with them.
 
         With `parse_special` the texts of control tokens become those tokens; without it only user-defined tokens do. A
         lone surrogate, or an invalid byte, is read as U+FFFD. Runs without the GIL.
@@ -76,7 +79,23 @@ class Tokenizer:
         data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
         if isinstance(text, str) and len(data) != len(text):
             data = _without_surrogates(text, data)
-        return self._native.encode(data, parse_special)
+        tokens = self._native.encode(data, parse_special)
+        return self.added(tokens) if add_special else tokens
+
+    def added(self, tokens: list[int]) -> list[int]:
+        """`tokens` with what texts of this vocabulary begin and end with."""
+        return [*self.begin, *tokens, *([self.vocabulary.eos] if self.vocabulary.add_eos else [])]
+
+    @property
+    def begin(self) -> list[int]:
+        """What texts of this vocabulary begin with: the beginning-of-sequence token, or nothing."""
+        vocabulary = self.vocabulary
+        return [vocabulary.bos] if vocabulary.add_bos and vocabulary.bos is not None else []
+
+    @property
+    def template_tokens(self) -> TemplateTokens:
+        """What a chat template needs of the vocabulary."""
+        return TemplateTokens(self.bos_text, self.eos_text, self.vocabulary.add_bos, self.vocabulary.add_eos)
 
     def n_tokens(self, text: str | bytes, parse_special: bool = True) -> int:
         return len(self.encode(text, parse_special))
@@ -108,7 +127,7 @@ class Tokenizer:
         if attribute & (CONTROL | UNKNOWN | USER_DEFINED):
             return text.encode()
         if attribute & NORMAL:
-            return _decoded(text)
+            return text.replace(SPACE, " ").encode() if self.vocabulary.pretokenizer is None else _decoded(text)
         return bytes([int(text[3:5], 16)]) if attribute & BYTE else b""
 
     @property
@@ -122,13 +141,26 @@ class Tokenizer:
         return self.spelling(self.vocabulary.eos).decode(errors="replace")
 
 
+def _encoder(vocabulary: Vocabulary) -> _native.BpeTokenizer | _native.SpmTokenizer:
+    strips = vocabulary.strips_right or bytes(len(vocabulary.tokens))
+    cuts = vocabulary.attributes.translate(_CUTS)
+    rules = bytes(cut + 8 * strip for cut, strip in zip(cuts, strips, strict=True))
+    pretokenizer = vocabulary.pretokenizer
+    if pretokenizer is not None:
+        return _native.BpeTokenizer(
+            vocabulary.tokens, rules, vocabulary.merges, pretokenizer.splitter, pretokenizer.whole_words
+        )
+    unknown = -1 if vocabulary.unknown is None else vocabulary.unknown
+    return _native.SpmTokenizer(vocabulary.tokens, rules, vocabulary.scores, vocabulary.space_prefix, unknown)
+
+
 def _check_sizes(vocabulary: Vocabulary) -> None:
     tokens, attributes = vocabulary.tokens, vocabulary.attributes
     special = CONTROL | UNKNOWN | USER_DEFINED
     size = sum(len(token.encode()) for token, kind in zip(tokens, attributes, strict=True) if kind & special)
     if size > MAX_SPECIAL_BYTES:
         raise Refused(f"{PREFIX}tokens has {size} bytes of special tokens, the limit is {MAX_SPECIAL_BYTES}")
-    odd = set("".join(tokens)) - _BYTES.keys()
+    odd = set() if vocabulary.pretokenizer is None else set("".join(tokens)) - _BYTES.keys()
     size = 0
     for token, kind in zip(tokens, attributes, strict=True) if odd else ():
         if kind & NORMAL and not kind & special:

@@ -1,9 +1,10 @@
 """The vocabulary of a GGUF header, validated and completed the way llama.cpp b11192 completes it at load.
 
 llama.cpp infers from token texts what the header leaves out: which tokens are control tokens, and which of them end an
-answer. The rules are those of its `llama_vocab::impl::load` for `gpt2` vocabularies.
+answer. The rules are those of its `llama_vocab::impl::load`.
 """
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,9 +13,9 @@ from typing import Any, Protocol
 from bankml import _native
 from bankml.errors import Refused, UnsupportedModel
 from bankml.gguf.values import describe, shown
+from bankml.text.kinds import KINDS, PRETOKENIZERS, Pretokenizer
 
 PREFIX = "tokenizer.ggml."
-PRETOKENIZERS = ("smollm", "qwen2")
 
 # A token's attributes as bits: a retyped token keeps its former ones.
 UNKNOWN, UNUSED, NORMAL, CONTROL, USER_DEFINED, BYTE, UNDEFINED = 1, 2, 4, 8, 16, 32, 64
@@ -106,7 +107,6 @@ _FILL_IN_THE_MIDDLE = (
 )
 _ENDING_KEYS = ("eos_token_id", "eot_token_id", "eom_token_id")
 _OTHER_KEYS = ("bos_token_id", "unknown_token_id", "seperator_token_id", "padding_token_id", "mask_token_id")
-_DEFAULT_BOS = 11  # llama.cpp's for a gpt2 vocabulary that names none
 
 
 class HasMetadata(Protocol):
@@ -116,15 +116,28 @@ class HasMetadata(Protocol):
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """`tokens` by id as the file spells them, `attributes` one byte of bits per token, `merges` best first."""
+    """`tokens` by id as the file spells them, `attributes` one byte of bits per token.
 
+    `model` is a key of kinds.KINDS. Of byte-level BPE `merges` are best first, `pretokenizer` splits words; of
+    SentencePiece `scores` has one float a token, `space_prefix` says whether a text begins with a space, and `unknown`
+    is the token for bytes that have none. `strips_right`: white space behind the token goes with it, one byte a token.
+    With `add_bos` and `add_eos` a text begins and ends with those tokens, where that is asked for.
+    """
+
+    model: str
     tokens: list[str]
     attributes: bytes
-    merges: list[str]
-    pretokenizer: str
     end_of_generation: frozenset[int]
     bos: int | None
     eos: int
+    unknown: int | None = None
+    add_bos: bool = False
+    add_eos: bool = False
+    merges: Sequence[str] = ()
+    pretokenizer: Pretokenizer | None = None
+    scores: Sequence[float] = ()
+    space_prefix: bool = False
+    strips_right: bytes = b""
 
     @classmethod
     def from_header(cls, header: HasMetadata) -> "Vocabulary":
@@ -132,41 +145,84 @@ class Vocabulary:
         return _read(header.metadata)
 
 
-def supported_pretokenizer(metadata: Mapping[str, Any]) -> str:
-    """The pre-tokenizer that the header names. Raises Refused, naming the key, if the vocabulary is unsupported, before
-    a token is read."""
+def supported_kind(metadata: Mapping[str, Any]) -> tuple[str, Pretokenizer | None]:
+    """The vocabulary's model and its pre-tokenizer, where it has one. Raises Refused, naming the key, if the vocabulary
+    is unsupported, before a token is read."""
     model = _text(metadata, "model")
-    if model != "gpt2":
-        raise UnsupportedModel(f"{PREFIX}model: unsupported vocabulary {shown(model)} (supported: gpt2)")
-    pretokenizer = _text(metadata, "pre")
-    if pretokenizer not in PRETOKENIZERS:
-        raise UnsupportedModel(
-            f"{PREFIX}pre: unsupported pre-tokenizer {shown(pretokenizer)} (supported: {', '.join(PRETOKENIZERS)})"
-        )
-    _refuse_what_changes_text(metadata)
-    return pretokenizer
+    if model not in KINDS:
+        raise UnsupportedModel(f"{PREFIX}model: unsupported vocabulary {shown(model)} (supported: {', '.join(KINDS)})")
+    pretokenizer = None
+    if KINDS[model].merges:
+        name = _text(metadata, "pre")
+        pretokenizer = PRETOKENIZERS.get(name)
+        if pretokenizer is None:
+            known = ", ".join(sorted(PRETOKENIZERS))
+            raise UnsupportedModel(f"{PREFIX}pre: unsupported pre-tokenizer {shown(name)} (supported: {known})")
+    for key in ("add_bos_token", "add_eos_token", "add_space_prefix"):
+        _flag(metadata, key, False)
+    _refuse_suppressed(metadata)
+    return model, pretokenizer
 
 
 def _read(metadata: Mapping[str, Any]) -> Vocabulary:
-    pretokenizer = supported_pretokenizer(metadata)
+    model, pretokenizer = supported_kind(metadata)
+    kind = KINDS[model]
     tokens = _strings(metadata, "tokens")
     tokens = [token or f"[EMPTY_{id}]" for id, token in enumerate(tokens)]
     ids = {token: id for id, token in enumerate(tokens)}
     if len(ids) != len(tokens):
         again = next(token for id, token in enumerate(tokens) if ids[token] != id)
         raise Refused(f"{PREFIX}tokens has {shown(again)} twice")
+    attributes = bytearray(_attributes(metadata, tokens))
+    named = _named_ids(metadata, len(tokens))
+    defaults = {"bos_token_id": kind.bos, "eos_token_id": kind.eos, "unknown_token_id": kind.unknown}
+    named = {key: id for key, id in defaults.items() if id is not None and id < len(tokens)} | named
+    if "eos_token_id" not in named:
+        raise Refused(f"{PREFIX}eos_token_id is missing")
+    ends = _complete(tokens, ids, attributes, named)
+    bos = named.get("bos_token_id")
+    add_bos = _flag(metadata, "add_bos_token", kind.add_bos if pretokenizer is None else pretokenizer.add_bos)
+    if add_bos and bos is None:
+        raise Refused(f"{PREFIX}add_bos_token is true, but {PREFIX}bos_token_id is missing")
+    return Vocabulary(
+        model=model,
+        tokens=tokens,
+        attributes=bytes(attributes),
+        end_of_generation=frozenset(ends),
+        bos=bos,
+        eos=named["eos_token_id"],
+        unknown=named.get("unknown_token_id"),
+        add_bos=add_bos,
+        add_eos=_flag(metadata, "add_eos_token", False),
+        merges=_merges(metadata) if kind.merges else (),
+        pretokenizer=pretokenizer,
+        scores=() if kind.merges else _scores(metadata, len(tokens)),
+        space_prefix=not kind.merges and _flag(metadata, "add_space_prefix", True),
+        strips_right=_strips_right(metadata, tokens, ids, attributes),
+    )
+
+
+def _merges(metadata: Mapping[str, Any]) -> list[str]:
     merges = _strings(metadata, "merges")
     for rank, merge in enumerate(merges):
         if merge.find(" ", 1) < 0 or merge.count(" ") != 1:
             raise Refused(f"{PREFIX}merges has an entry without two sides at {rank}: {shown(merge)}")
-    attributes = bytearray(_attributes(metadata, tokens))
-    named = _named_ids(metadata, len(tokens))
-    if "eos_token_id" not in named:
-        raise Refused(f"{PREFIX}eos_token_id is missing")
-    ends = _complete(tokens, ids, attributes, named)
-    _refuse_stripping(metadata, ids)
-    bos = named.get("bos_token_id", _DEFAULT_BOS if len(tokens) > _DEFAULT_BOS else None)
-    return Vocabulary(tokens, bytes(attributes), merges, pretokenizer, frozenset(ends), bos, named["eos_token_id"])
+    return merges
+
+
+def _scores(metadata: Mapping[str, Any], n_tokens: int) -> Sequence[float]:
+    scores = metadata.get(PREFIX + "scores")
+    if scores is None:
+        return [0.0] * n_tokens
+    kept_as = "f" if isinstance(scores, list) else getattr(scores, "typecode", "")
+    if kept_as not in ("f", "i"):
+        raise Refused(f"{PREFIX}scores is not an array of 32-bit numbers")
+    if len(scores) != n_tokens:
+        raise Refused(f"{PREFIX}scores has {len(scores)} entries for {n_tokens} tokens")
+    found = [float(score) for score in scores]
+    if any(map(math.isnan, found)):
+        raise Refused(f"{PREFIX}scores has an entry that is not a number")
+    return found
 
 
 def _text(metadata: Mapping[str, Any], key: str) -> str:
@@ -270,13 +326,14 @@ def _known_by_name(tokens: list[str], ids: Mapping[str, int], names: Sequence[st
     return ids[present[0]] if present else None
 
 
-def _refuse_what_changes_text(metadata: Mapping[str, Any]) -> None:
-    for key in ("add_bos_token", "add_eos_token"):
-        value = metadata.get(PREFIX + key, False)
-        if not isinstance(value, bool):
-            raise Refused(f"{PREFIX}{key} is {describe(value)}, not true or false")
-        if value:
-            raise Refused(f"{PREFIX}{key} is true: adding tokens to a text is unsupported")
+def _flag(metadata: Mapping[str, Any], key: str, default: bool) -> bool:
+    value = metadata.get(PREFIX + key, default)
+    if not isinstance(value, bool):
+        raise Refused(f"{PREFIX}{key} is {describe(value)}, not true or false")
+    return value
+
+
+def _refuse_suppressed(metadata: Mapping[str, Any]) -> None:
     suppressed = metadata.get(PREFIX + "suppress_tokens", ())
     if isinstance(suppressed, str | bytes) or not hasattr(suppressed, "__len__"):
         raise Refused(f"{PREFIX}suppress_tokens is {describe(suppressed)}, not an array of token ids")
@@ -284,14 +341,25 @@ def _refuse_what_changes_text(metadata: Mapping[str, Any]) -> None:
         raise Refused(f"{PREFIX}suppress_tokens names tokens: suppressing tokens is unsupported")
 
 
-def _refuse_stripping(metadata: Mapping[str, Any], ids: Mapping[str, int]) -> None:
-    """llama.cpp strips white space around special tokens of models it knows by name; those are unsupported here."""
+def _strips_right(
+    metadata: Mapping[str, Any], tokens: Sequence[str], ids: Mapping[str, int], attributes: bytearray
+) -> bytes:
+    """llama.cpp strips white space around special tokens of models that it knows by name: of Phi-3 behind all but three
+    of them."""
     name = metadata.get("general.name", "")
     lower = (name.decode(errors="replace") if isinstance(name, bytes) else str(name)).lower()
-    if "phi-3" in lower or "phi3" in lower or ("modern-bert" in lower and "[MASK]" in ids):
+    if "phi-3" in lower or "phi3" in lower:
+        special = CONTROL | USER_DEFINED | UNKNOWN
+        kept = {"<unk>", "<s>", "<|endoftext|>"}
+        strips = [bool(kind & special) and token not in kept for token, kind in zip(tokens, attributes, strict=True)]
+        if "</s>" in ids:
+            strips[ids["</s>"]] = True
+        return bytes(strips)
+    if "modern-bert" in lower and "[MASK]" in ids:
         raise Refused(
             f"general.name is {shown(lower)}: stripping white space around that model's special tokens is unsupported"
         )
+    return bytes(len(tokens))
 
 
 @dataclass(frozen=True)

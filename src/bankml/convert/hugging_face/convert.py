@@ -179,7 +179,7 @@ def _check_text(target: str, entries: Sequence[MetadataEntry]) -> None:
         if os.path.exists(trial):
             os.unlink(trial)
     tokenizer = Tokenizer.from_header(header)
-    ChatTemplate(str(header.metadata["tokenizer.chat_template"]), tokenizer.bos_text, tokenizer.eos_text)
+    ChatTemplate(str(header.metadata["tokenizer.chat_template"]), tokenizer.template_tokens)
     model_defaults(header.metadata)
 
 
