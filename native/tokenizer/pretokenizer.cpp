@@ -1,6 +1,5 @@
 #include "tokenizer/pretokenizer.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "tokenizer/unicode.h"
@@ -83,7 +82,11 @@ std::size_t joined_word(const Span &span, std::size_t at) {
         return at + length;
     }
     if (span.is(at, Class::number)) {
-        return std::min(at + D, span.run(at, Class::number));
+        std::size_t end = at + 1;  // not the end of the run: it may be as long as the text
+        while (end < at + D && span.is(end, Class::number)) {
+            ++end;
+        }
+        return end;
     }
     if (span.is(at, Class::letter) || (!span.line_end(at) && span.is(at + 1, Class::letter))) {
         return span.run(at + 1, Class::letter);
