@@ -11,7 +11,7 @@ from bankml.errors import FileProblem, Refused
 from tests.convert.hf_folder import LLAMA, converted, edit, rewrite
 
 REFUSED = [
-    ("config.json", "architectures", ["MistralForCausalLM"], r"architectures is not one of \['LlamaForCausalLM'\]"),
+    ("config.json", "architectures", ["MixtralForCausalLM"], r"architectures is not one of \['LlamaForCausalLM'"),
     ("config.json", "architectures", [["x"]], "architectures is not one of"),
     ("config.json", "hidden_act", "gelu", "hidden_act is 'gelu', which is unsupported"),
     ("config.json", "attention_bias", True, "attention_bias is true, which is unsupported"),
@@ -21,7 +21,12 @@ REFUSED = [
     ("config.json", "layer_types", ["sliding_attention"], "layer_types has unsupported layers"),
     ("config.json", "partial_rotary_factor", 0.5, "partial_rotary_factor is 0.5"),
     ("config.json", "rope_scaling", {"rope_type": "llama3"}, "rope_scaling has the unsupported type 'llama3'"),
-    ("config.json", "rope_scaling", {"type": "linear", "factor": 2}, "rope_scaling has the unsupported type 'linear'"),
+    (
+        "config.json",
+        "rope_scaling",
+        {"type": "dynamic", "factor": 2},
+        "rope_scaling has the unsupported type 'dynamic'",
+    ),
     ("config.json", "rope_scaling", {"type": "yarn"}, "factor is missing, not a positive number"),
     (
         "config.json",

@@ -34,7 +34,6 @@ def test_what_the_reference_makes_of_it(folder, tmp_path):
 
 REFUSED = {
     "llama3": {"factor": 8.0, "high_freq_factor": 4.0, "low_freq_factor": 1.0, "rope_type": "llama3"},
-    "linear": {"factor": 4.0, "rope_type": "linear"},
     "dynamic": {"factor": 4.0, "type": "dynamic"},
     "longrope": {"long_factor": [1.0] * 8, "short_factor": [1.0] * 8, "rope_type": "longrope"},
     "beta_fast": yarn(beta_fast=16),

@@ -3,6 +3,7 @@
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from bankml.errors import UnsupportedModel
 
@@ -153,18 +154,25 @@ def tensor_name(i: int, name: str) -> str:
 class HuggingFaceMapping:
     """How an architecture is stored by Hugging Face's libraries.
 
-    `class_name` is the entry of config.json's `architectures`; `layer` maps the names of a layer's tensors, without
+    `class_names` are the entries of config.json's `architectures`; `layer` maps the names of a layer's tensors, without
     `.weight`, from GGUF to safetensors. `default_head_size` None means hidden_size / num_attention_heads.
     `pairs_rope_rows`: GGUF has the rows of Q and K in adjacent pairs (2i, 2i + 1), safetensors in halves (i, i + n/2).
-    `extra_keys` are header keys, without the architecture's prefix, that llama.cpp's converter adds.
+    `extra_keys` are header keys, without the architecture's prefix, that llama.cpp's converter adds; `factors` such
+    keys with the field of config.json that they come from and its default. `head_size_keys`: the head size is written
+    "always", where it is "given", or "never". `fields`: values that fields of config.json must have, if they are
+    there. `rope_base`: the default of rope_theta.
     """
 
-    class_name: str
+    class_names: tuple[str, ...]
     layer: Mapping[str, str]
     default_head_size: int | None
     kv_heads_required: bool
     pairs_rope_rows: bool
     extra_keys: Callable[[ModelShape], Mapping[str, int]]
+    head_size_keys: Literal["always", "given", "never"] = "always"
+    factors: Mapping[str, tuple[str, float]] = field(default_factory=dict)
+    fields: Mapping[str, tuple[object, ...]] = field(default_factory=dict)
+    rope_base: float = 10000.0
 
 
 def unsupported(reason: str) -> UnsupportedModel:

@@ -12,15 +12,14 @@ from bankml.gguf.values import ValueType
 from bankml.gguf.writer import encode_value
 from bankml.model.architectures import ARCHITECTURES
 from bankml.model.config import expected_tensors
-from bankml.model.shape import ModelShape
+from bankml.model.shape import ModelShape, tensor_name
 
 MAPPINGS = {name: one.HUGGING_FACE for name, one in ARCHITECTURES.items() if one.HUGGING_FACE is not None}
-BY_CLASS = {mapping.class_name: name for name, mapping in MAPPINGS.items()}
-ROPE_THETA = 10000.0  # the default of both architectures
+BY_CLASS = {one: name for name, mapping in MAPPINGS.items() for one in mapping.class_names}
 EMBEDDING, HEAD = "model.embed_tokens.weight", "lm_head.weight"
 
-# Fields that Llama and Qwen3 do not have and that would need another graph, or that llama.cpp's converter, which knows
-# every model's fields, would use in place of theirs; with the values that have no effect.
+# Fields that these architectures do not have and that would need another graph, or that llama.cpp's converter, which
+# knows every model's fields, would use in place of theirs; with the values that have no effect.
 _FOREIGN: dict[str, tuple[object, ...]] = {
     "is_causal": (True,),
     "num_local_experts": (0,),
@@ -74,7 +73,7 @@ def read_shape(config: JsonConfig) -> ModelShape:
     config.only("quantization_config")
     config.only("use_sliding_window", False)
     config.only("partial_rotary_factor", 1, 1.0)
-    for field, harmless in _FOREIGN.items():
+    for field, harmless in (_FOREIGN | dict(stored.fields)).items():
         config.only(field, *harmless)
     layers = config.get("layer_types")
     if layers is not None and (not isinstance(layers, list) or any(one != "full_attention" for one in layers)):
@@ -85,6 +84,8 @@ def read_shape(config: JsonConfig) -> ModelShape:
         raise config.refuse("hidden_size", f"of {n_embd} is not a multiple of {heads} heads")
     kv_heads = config.count("num_key_value_heads", None if stored.kv_heads_required else heads, most=1024)
     head_size = config.count("head_dim", default, most=1 << 16)
+    if stored.head_size_keys == "never" and head_size * heads != n_embd:
+        raise config.refuse("head_dim", f"is {head_size}, not hidden_size / num_attention_heads")
     if head_size % 2:
         raise config.refuse("head_dim", f"is {head_size}, not even")
     tied = config.get("tie_word_embeddings")
@@ -116,13 +117,18 @@ def model_entries(config: JsonConfig, shape: ModelShape, name: str) -> Iterator[
     yield _count(f"{arch}.feed_forward_length", shape.n_ff)
     yield _count(f"{arch}.attention.head_count", shape.heads)
     yield _count(f"{arch}.attention.head_count_kv", shape.kv_heads)
-    yield _count(f"{arch}.attention.key_length", shape.head_size)
-    yield _count(f"{arch}.attention.value_length", shape.head_size)
+    mapping = MAPPINGS[arch]
+    given = mapping.head_size_keys == "given" and config.get("head_dim") is not None
+    if mapping.head_size_keys == "always" or given:
+        yield _count(f"{arch}.attention.key_length", shape.head_size)
+        yield _count(f"{arch}.attention.value_length", shape.head_size)
     yield _real(f"{arch}.attention.layer_norm_rms_epsilon", config.number("rms_norm_eps"))
-    yield from _rope(config, arch)
+    yield from _rope(config, arch, mapping.rope_base)
     yield _count("general.file_type", 1)
-    for key, value in MAPPINGS[arch].extra_keys(shape).items():
+    for key, value in mapping.extra_keys(shape).items():
         yield _count(f"{arch}.{key}", value)
+    for key, (field, default) in mapping.factors.items():
+        yield _real(f"{arch}.{key}", default if config.get(field) is None else config.number(field))
     yield _count("general.quantization_version", 2)
 
 
@@ -141,27 +147,29 @@ _HARMLESS: dict[str, tuple[object, ...]] = {
 }
 
 
-def _rope(config: JsonConfig, arch: str) -> Iterator[MetadataEntry]:
-    """`rope_theta` with `rope_scaling`, or both in `rope_parameters`: no scaling, or YaRN."""
+def _rope(config: JsonConfig, arch: str, base: float) -> Iterator[MetadataEntry]:
+    """`rope_theta` (else `base`) with `rope_scaling`, or both in `rope_parameters`: no scaling, linear, or YaRN."""
     key = "rope_parameters" if config.get("rope_parameters") is not None else "rope_scaling"
     if key == "rope_parameters":
         config.only("rope_scaling")
     given = config.object(key) if config.get(key) is not None else JsonConfig(config.name, {})
     kind = given.get("rope_type") or given.get("type") or "default"
-    if kind not in ("default", "none", "yarn"):
-        raise config.refuse(key, f"has the unsupported type {glimpse(kind)} (supported: yarn)")
+    if kind not in ("default", "none", "linear", "yarn"):
+        raise config.refuse(key, f"has the unsupported type {glimpse(kind)} (supported: linear, yarn)")
     if given.get("type") not in (None, kind):
         raise config.refuse(key, f"has two types, {glimpse(kind)} and {glimpse(given.get('type'))}")
     for name in given.values:
         if name not in _ROPE_KEYS:
             given.only(name, *_HARMLESS.get(name, ()))
     where = given if given.get("rope_theta") is not None else config
-    theta = where.number("rope_theta") if where.get("rope_theta") is not None else ROPE_THETA
+    theta = where.number("rope_theta") if where.get("rope_theta") is not None else base
     yield _real(f"{arch}.rope.freq_base", theta)
-    if kind != "yarn":
+    if kind not in ("linear", "yarn"):
         return
-    yield _text(f"{arch}.rope.scaling.type", "yarn")
+    yield _text(f"{arch}.rope.scaling.type", kind)
     yield _real(f"{arch}.rope.scaling.factor", given.number("factor"))
+    if kind == "linear":
+        return
     original = given.count("original_max_position_embeddings")
     yield _count(f"{arch}.rope.scaling.original_context_length", original)
     for name, (header_key, _) in _YARN.items():
@@ -213,13 +221,14 @@ def weights(shape: ModelShape) -> list[Weight]:
     """Every tensor of the GGUF, in its order."""
     mapping = MAPPINGS[shape.architecture]
     rope_heads = {"attn_q": shape.heads, "attn_k": shape.kv_heads} if mapping.pairs_rope_rows else {}
-    expected = expected_tensors(shape)
+    layers = [tensor_name(i, name) for i in range(shape.n_layer) for name in mapping.layer]
+    expected = expected_tensors(shape, layers)
     found = [Weight("token_embd.weight", EMBEDDING, expected["token_embd.weight"][::-1])]
     for i in range(shape.n_layer):
         for name, stored in mapping.layer.items():
-            to = f"blk.{i}.{name}.weight"
-            heads = rope_heads.get(name, 0)
-            found.append(Weight(to, f"model.layers.{i}.{stored}.weight", expected[to][::-1], heads))
+            to = tensor_name(i, name)
+            kind = "bias" if name.endswith(".bias") else "weight"
+            found.append(Weight(to, f"model.layers.{i}.{stored}.{kind}", expected[to][::-1], rope_heads.get(name, 0)))
     found.append(Weight("output_norm.weight", "model.norm.weight", expected["output_norm.weight"]))
     if not shape.tied:
         found.append(Weight("output.weight", HEAD, expected["output.weight"][::-1]))

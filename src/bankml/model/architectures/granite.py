@@ -19,7 +19,21 @@ PARTIAL_ROPE = False
 ROPE_SCALING: tuple[str, ...] = ()
 KEYS = frozenset({"attention.scale", "embedding_scale", "residual_scale", "logit_scale"})
 
-HUGGING_FACE: HuggingFaceMapping | None = None
+HUGGING_FACE = HuggingFaceMapping(
+    class_names=("GraniteForCausalLM",),
+    layer=llama.HUGGING_FACE.layer,
+    default_head_size=None,
+    kv_heads_required=False,
+    pairs_rope_rows=True,
+    extra_keys=llama.HUGGING_FACE.extra_keys,
+    head_size_keys="never",
+    factors={
+        "attention.scale": ("attention_multiplier", 1.0),
+        "embedding_scale": ("embedding_multiplier", 1.0),
+        "residual_scale": ("residual_multiplier", 1.0),
+        "logit_scale": ("logits_scaling", 1.0),
+    },
+)
 
 
 def configure(config: ModelConfig, keys: MetadataKeys) -> ModelConfig:

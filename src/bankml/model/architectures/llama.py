@@ -22,7 +22,7 @@ ROPE_SCALING: tuple[str, ...] = ()
 KEYS = frozenset({"attention.sliding_window"})
 
 HUGGING_FACE = HuggingFaceMapping(
-    class_name="LlamaForCausalLM",
+    class_names=("LlamaForCausalLM", "MistralForCausalLM"),
     layer={
         "attn_norm": "input_layernorm",
         "attn_q": "self_attn.q_proj",

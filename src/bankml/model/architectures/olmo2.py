@@ -32,7 +32,22 @@ ROPE_SCALING: tuple[str, ...] = ()
 KEYS = frozenset({"attention.sliding_window", "attention.sliding_window_pattern", "rope.freq_base_swa"})
 FULL_EVERY = 4  # layers
 
-HUGGING_FACE: HuggingFaceMapping | None = None
+HUGGING_FACE = HuggingFaceMapping(
+    class_names=("Olmo2ForCausalLM",),
+    layer={
+        **{name: stored for name, stored in llama.HUGGING_FACE.layer.items() if not name.endswith("_norm")},
+        "attn_q_norm": "self_attn.q_norm",
+        "attn_k_norm": "self_attn.k_norm",
+        "post_attention_norm": "post_attention_layernorm",
+        "post_ffw_norm": "post_feedforward_layernorm",
+    },
+    default_head_size=None,
+    kv_heads_required=False,
+    pairs_rope_rows=False,
+    extra_keys=lambda shape: {},
+    head_size_keys="given",
+    fields={"sliding_window": (), "tie_word_embeddings": (False,)},
+)
 
 
 def configure(config: ModelConfig, keys: MetadataKeys) -> ModelConfig:

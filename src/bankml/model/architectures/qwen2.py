@@ -16,7 +16,20 @@ PARTIAL_ROPE = False
 ROPE_SCALING: tuple[str, ...] = ()
 KEYS: frozenset[str] = frozenset()
 
-HUGGING_FACE: HuggingFaceMapping | None = None
+HUGGING_FACE = HuggingFaceMapping(
+    class_names=("Qwen2ForCausalLM",),
+    layer={
+        **llama.HUGGING_FACE.layer,
+        "attn_q.bias": "self_attn.q_proj",
+        "attn_k.bias": "self_attn.k_proj",
+        "attn_v.bias": "self_attn.v_proj",
+    },
+    default_head_size=None,
+    kv_heads_required=True,
+    pairs_rope_rows=False,
+    extra_keys=lambda shape: {},
+    head_size_keys="given",
+)
 
 
 def configure(config: ModelConfig, keys: MetadataKeys) -> ModelConfig:

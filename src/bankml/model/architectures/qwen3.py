@@ -19,7 +19,7 @@ ROPE_SCALING: tuple[str, ...] = ()
 KEYS: frozenset[str] = frozenset()
 
 HUGGING_FACE = HuggingFaceMapping(
-    class_name="Qwen3ForCausalLM",
+    class_names=("Qwen3ForCausalLM",),
     layer={**llama.HUGGING_FACE.layer, "attn_q_norm": "self_attn.q_norm", "attn_k_norm": "self_attn.k_norm"},
     default_head_size=128,
     kv_heads_required=True,

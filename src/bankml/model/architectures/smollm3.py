@@ -19,7 +19,17 @@ ROPE_SCALING: tuple[str, ...] = ()
 KEYS: frozenset[str] = frozenset()
 NO_ROPE_EVERY = 4  # layers
 
-HUGGING_FACE: HuggingFaceMapping | None = None
+HUGGING_FACE = HuggingFaceMapping(
+    class_names=("SmolLM3ForCausalLM",),
+    layer=llama.HUGGING_FACE.layer,
+    default_head_size=None,
+    kv_heads_required=True,
+    pairs_rope_rows=True,
+    extra_keys=llama.HUGGING_FACE.extra_keys,
+    head_size_keys="given",
+    fields={"no_rope_layer_interval": (NO_ROPE_EVERY,)},
+    rope_base=2000000.0,
+)
 
 
 def configure(config: ModelConfig, keys: MetadataKeys) -> ModelConfig:
