@@ -18,6 +18,7 @@ from bankml.engine.completion import NO_TOKEN, GenerationStats, Step, complete
 from bankml.engine.prompt_scores import score_prompt
 from bankml.errors import Cancelled
 from bankml.grammar.sampler import GrammarSampler
+from bankml.grammar.thought import ThoughtTracker
 from bankml.http.exchange import Reply, Request, RequestOutcome
 from bankml.http.tracked_reply import CANCELLED, CLIENT_LEFT, RequestCancelled
 from bankml.library.layer import context_of, with_layer
@@ -86,6 +87,7 @@ class PreparedGeneration:
     context: ResponseContext
     tally: Tally
     writer: Writer
+    id: str
 
 
 def answer(library: Library, call: Call, reply: Reply, writer_of: WriterOf = response_writer) -> RequestOutcome:
@@ -100,7 +102,8 @@ def answer(library: Library, call: Call, reply: Reply, writer_of: WriterOf = res
         context = ResponseContext(call.reference.name, call.request, resident, generation, loading, call.arrived)
         tally = Tally(_provenance(resident, call.reference), call.body, call.arrived)
         logprobs = Logprobs(resident.tokens.piece, tally, call.logprob_shape, call.request.response.alternatives)
-        return PreparedGeneration(context, tally, writer_of(context, call.format_of(context), logprobs, reply))
+        form = call.format_of(context)
+        return PreparedGeneration(context, tally, writer_of(context, form, logprobs, reply), form.id)
 
     resident = library.resident_as(call.reference)
     prepared = None if resident is None else prepare(resident, 0.0)
@@ -120,7 +123,8 @@ def answer(library: Library, call: Call, reply: Reply, writer_of: WriterOf = res
                     if not accepted:
                         ready.check_unchanged()
                         prepared.writer.accept()
-                return _generate(prepared, reply)
+                with library.live.generating(prepared.id, _controlled(prepared.context)):
+                    return _generate(prepared, reply)
             finally:
                 library.keep(call.keep)
     except RequestCancelled:
@@ -130,6 +134,12 @@ def answer(library: Library, call: Call, reply: Reply, writer_of: WriterOf = res
             raise
         n_prompt = len(prepared.context.generation.job.prompt)
         raise RequestCancelled(RequestOutcome(CLIENT_LEFT, n_prompt, note=CANCELLED)) from None
+
+
+def _controlled(context: ResponseContext) -> ThoughtTracker | None:
+    """The thought that another request may end."""
+    sampler = context.generation.sampler
+    return sampler.thought if context.request.thought.controlled and isinstance(sampler, GrammarSampler) else None
 
 
 def _provenance(resident: Resident, reference: Reference) -> Provenance:
