@@ -1,9 +1,12 @@
 """The field's clients call tools, send their results back, and get objects (`make test-clients`)."""
 
+import os
+import subprocess
+
 import pytest
 
 from tests.clients.calling_model import NAME, write_calling_model
-from tests.clients.served import run, serving
+from tests.clients.served import HERE, ROOT, run, serving
 
 pytestmark = pytest.mark.clients
 
@@ -59,6 +62,17 @@ REPORTS = {
 def port(tmp_path_factory):
     with serving(tmp_path_factory.mktemp("served"), NAME, write_calling_model) as gate:
         yield gate
+
+
+def test_langchains_standard_tests(port):
+    suite = HERE / "programs/langchain_suite.py"
+    server = {"BANKML_ADDRESS": f"http://127.0.0.1:{port}", "BANKML_MODEL": NAME}
+    options = ["-q", "-c", os.devnull, "--noconftest", "-p", "no:cacheprovider", "--asyncio-mode=auto"]
+    done = subprocess.run(
+        [str(ROOT / "venv/bin/python"), "-m", "pytest", *options, str(suite)],
+        env={**os.environ, **server}, capture_output=True, text=True, timeout=900, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-3000:]
 
 
 @pytest.mark.parametrize("program", REPORTS)
