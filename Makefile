@@ -52,12 +52,14 @@ docs: $(BIN)/python
 # The native code under the address and undefined-behaviour sanitizers, in an environment of its own. Left out are the
 # tests that kill servers, which run no code that the others do not, and forty conversations, which take half a minute.
 SANITIZED := build/sanitize
+# Random addresses may collide with the sanitizer's own maps.
+FIXED_ADDRESSES := $(shell command -v setarch >/dev/null && echo setarch -R)
 SLOW := tests/engine/test_killed.py tests/engine/test_conversations.py::test_forty_interleaved_conversations_under_64_mib
 sanitize:
 	$(PYTHON) -m venv $(SANITIZED)
 	$(SANITIZED)/bin/pip install -q $(WERROR) -C cmake.define.BANKML_SANITIZE=ON -C build-dir=build/sanitized ".[test]"
 	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so)" ASAN_OPTIONS=detect_leaks=0 \
-	  UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 $(SANITIZED)/bin/pytest -q -p no:cacheprovider \
+	  UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 $(FIXED_ADDRESSES) $(SANITIZED)/bin/pytest -q -p no:cacheprovider \
 	  tests/model tests/text tests/sampling tests/grammar tests/engine $(SLOW:%=--deselect %)
 
 # What several threads share in the arithmetic, under ThreadSanitizer.
