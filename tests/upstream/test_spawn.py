@@ -146,7 +146,7 @@ def test_the_engine_is_started_with_these_words(spawn, folder):
     path = str(folder / "m.gguf")
     assert started["words"] == [
         "-m", path, "--host", "127.0.0.1", "--port", str(gateway.ports[1]), "-t", "3", "-c", "512", "-np", "1",
-        "--jinja", "--reasoning", "off", "--no-webui", "--load-mode", "none", "--spec-type", "ngram-simple",
+        "--jinja", "--reasoning", "auto", "--no-webui", "--load-mode", "none", "--spec-type", "ngram-simple",
         "--slot-save-path", str(folder / "slots"),
     ]  # fmt: skip
     assert started["environment"] == {}, "what the environment would add to the command line is left out"

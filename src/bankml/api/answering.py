@@ -6,6 +6,7 @@ from typing import Protocol
 from bankml.api import one_answer, several_answers
 from bankml.api.call import Call, WriterOf, response_writer
 from bankml.errors import Cancelled
+from bankml.grammar.thought import ThoughtTracker
 from bankml.http.exchange import Reply, RequestOutcome
 from bankml.http.tracked_reply import CANCELLED, CLIENT_LEFT, RequestCancelled
 from bankml.library.residency import Library
@@ -13,7 +14,14 @@ from bankml.library.resident import Resident
 
 
 class Prepared(Protocol):
-    """A request that is bound to a loaded model."""
+    """A request that is bound to a loaded model. `id` is that of the response."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def thought(self) -> ThoughtTracker | None:
+        """The thought that another request may end."""
 
     @property
     def prompt_tokens(self) -> int: ...
@@ -53,7 +61,8 @@ def answer(library: Library, call: Call, reply: Reply, writer_of: WriterOf = res
                     prepared = prepare(ready, time.monotonic() - began)
                     if not accepted:
                         prepared.accept()
-                return prepared.run(reply)
+                with library.live.generating(prepared.id, prepared.thought):
+                    return prepared.run(reply)
             finally:
                 library.keep(call.keep)
     except RequestCancelled:

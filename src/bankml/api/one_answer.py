@@ -13,6 +13,7 @@ from bankml.api.generation import bind
 from bankml.engine.completion import NO_TOKEN, GenerationStats, Step
 from bankml.errors import Cancelled
 from bankml.grammar.sampler import GrammarSampler
+from bankml.grammar.thought import ThoughtTracker
 from bankml.http.exchange import Reply, RequestOutcome
 from bankml.http.tracked_reply import CANCELLED, CLIENT_LEFT, RequestCancelled
 from bankml.library.resident import Resident
@@ -31,6 +32,13 @@ class PreparedAnswer:
     context: ResponseContext
     tally: Tally
     writer: Writer
+    id: str
+
+    @property
+    def thought(self) -> ThoughtTracker | None:
+        """The thought that another request may end."""
+        sampler, controlled = self.context.generation.sampler, self.context.request.thought.controlled
+        return sampler.thought if controlled and isinstance(sampler, GrammarSampler) else None
 
     @property
     def prompt_tokens(self) -> int:
@@ -51,8 +59,8 @@ def prepare(call: Call, resident: Resident, loading: float, reply: Reply, writer
     generation = bind(call.request, resident, call.context)
     context = ResponseContext(call.reference.name, call.request, resident, generation, loading, call.arrived)
     tally = call.tally(resident)
-    writer = writer_of(context, call.format_of(context), call.logprobs(resident, tally), reply)
-    return PreparedAnswer(context, tally, writer)
+    form = call.format_of(context)
+    return PreparedAnswer(context, tally, writer_of(context, form, call.logprobs(resident, tally), reply), form.id)
 
 
 def _generate(prepared: PreparedAnswer, reply: Reply) -> RequestOutcome:

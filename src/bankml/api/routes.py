@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import unquote
 
 from bankml.api import descriptions, status, text_endpoints
+from bankml.api.control import control
 from bankml.api.known_paths import unknown_path
 from bankml.api.ollama.durations import FOREVER, KEEP_ALIVE
 from bankml.api.ollama.routes import Ollama
@@ -113,6 +114,7 @@ BOTH: Mapping[str, Methods] = {
     "/v1/completions": {"POST": text_completions},
     "/chat/completions": {"POST": chat_completions},
     "/v1/chat/completions": {"POST": chat_completions},
+    "/v1/chat/completions/control": {"POST": control},
     "/infill": {"POST": infill},
     "/responses": {"POST": responses},
     "/v1/responses": {"POST": responses},

@@ -62,7 +62,8 @@ def prepare(call: Call, resident: Resident, loading: float, reply: Reply) -> "Pr
     formats = [first, *(first.beside(context) for context in contexts[1:])]
     logprobs = [call.logprobs(resident, tally) for _ in contexts]
     shell = StreamedAnswers if call.request.response.stream else BufferedAnswers
-    return PreparedAnswers(contexts, tally, shell(contexts, formats, logprobs, tally, reply), call.request.copies)
+    writer = shell(contexts, formats, logprobs, tally, reply)
+    return PreparedAnswers(contexts, tally, writer, call.request.copies, first.id)
 
 
 class BufferedAnswers:
@@ -161,6 +162,11 @@ class PreparedAnswers:
     tally: Tally
     writer: BufferedAnswers | StreamedAnswers
     copies: int
+    id: str
+
+    @property
+    def thought(self) -> None:
+        """No other request ends one of several thoughts."""
 
     @property
     def prompt_tokens(self) -> int:

@@ -99,6 +99,11 @@ class GrammarSampler:
         return self._chain.probabilities(logits, token)
 
     @property
+    def thought(self) -> ThoughtTracker | None:
+        """What follows the answer's thoughts, where they are limited or may be ended."""
+        return self._thought
+
+    @property
     def _applies(self) -> bool:
         return not self._lazy or self._thought is None or self._thought.outside
 

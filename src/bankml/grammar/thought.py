@@ -55,6 +55,8 @@ class ThoughtTracker:
     _remaining: int = field(default=0, init=False)
     _position: int = field(default=0, init=False)
 
+    _end_wanted: bool = field(default=False, init=False)
+
     def __post_init__(self) -> None:
         self._starts = SequenceMatcher([self.start])
         self._stops = SequenceMatcher(self.ends)
@@ -64,9 +66,17 @@ class ThoughtTracker:
         """A lazy grammar may be triggered."""
         return self.state in (ThoughtState.OUTSIDE, ThoughtState.ENDED)
 
+    def end(self) -> None:
+        """Ends the open thought before the next token; without one nothing happens. Called from any thread."""
+        self._end_wanted = True
+
     @property
     def forced_token(self) -> int | None:
         """The one token that may come next."""
+        if self._end_wanted:
+            self._end_wanted = False
+            if self.state is ThoughtState.INSIDE:
+                self._force()
         if self.state is not ThoughtState.FORCING or self._position >= len(self.forced):
             return None
         return self.forced[self._position]

@@ -71,10 +71,12 @@ class ResponseOptions:
 
 @dataclass(frozen=True)
 class ThoughtBudget:
-    """After `tokens` (UNLIMITED: no limit) a thought is ended with `message` and the template's mark."""
+    """After `tokens` (UNLIMITED: no limit) a thought is ended with `message` and the template's mark. `controlled`:
+    another request may end it."""
 
     tokens: int = UNLIMITED
     message: str = ""
+    controlled: bool = False
 
 
 @dataclass(frozen=True)

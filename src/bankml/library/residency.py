@@ -18,6 +18,7 @@ from bankml.engine.memory import give_back_memory
 from bankml.engine.queue import AdmissionQueue
 from bankml.errors import Refused, Truncated
 from bankml.library.facts import FileFacts
+from bankml.library.live import LiveAnswers
 from bankml.library.reference import PinnedFile, Reference
 from bankml.library.resident import Resident
 from bankml.model.limits import context_cells
@@ -119,6 +120,7 @@ class Library:
         self.resident: Resident | None = resident
         self.last = resident.opened
         self.refused: Refusal | None = None
+        self.live = LiveAnswers()
         self.engine_address: str | None = None  # HOST:PORT of llama-server's endpoints, for GET /bankml
 
     @property

@@ -187,7 +187,8 @@ class Resident:
             for token in opening:
                 matcher.accept(token)
         thought = None
-        if form.thinking_start and form.thinking_ends and (form.lazy or budget.tokens != UNLIMITED):
+        follows = form.lazy or budget.tokens != UNLIMITED or budget.controlled
+        if form.thinking_start and form.thinking_ends and follows:
             thought = thought_tracker(self.tokens, form, budget)
             for token in opening:
                 thought.accept(token)

@@ -23,7 +23,7 @@ class MessagesFormat:
     def __init__(self, context: ResponseContext) -> None:
         self._model = context.model
         self._pieces = context.generation.pieces
-        self._id = f"msg_{random_id()}"
+        self.id = f"msg_{random_id()}"
         self._blocks: list[str] = []  # the kind of each block that has begun
 
     def chunk(self, chunk: Chunk) -> Sequence[Json]:
@@ -82,7 +82,7 @@ class MessagesFormat:
 
     def _message(self, blocks: list[Json], answer: Answer | None, usage: Json) -> Json:
         ended = {"stop_reason": None, "stop_sequence": None} if answer is None else self._ended(answer)
-        head = {"id": self._id, "type": "message", "role": "assistant", "content": blocks, "model": self._model}
+        head = {"id": self.id, "type": "message", "role": "assistant", "content": blocks, "model": self._model}
         return {**head, **ended, "usage": usage}
 
     def _ended(self, answer: Answer) -> Json:

@@ -57,6 +57,10 @@ class ChatFormat:
         self._options = context.request.response
         self._context = context
 
+    @property
+    def id(self) -> str:
+        return self._object.id
+
     def chunk(self, chunk: Chunk) -> Sequence[Json]:
         role: Json = {"role": "assistant", "content": None}
         choice = _choice(role if chunk.delta is None else delta_object(chunk.delta), None, self._context.index)

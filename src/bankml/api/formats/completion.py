@@ -16,6 +16,7 @@ class CompletionFormat:
     """`/completion`. A stream's last object, with `stop: true`, has everything but the text, and the receipt; it ends
     the stream in place of [DONE]."""
 
+    id = ""
     content_type = EVENT_STREAM
     rules = StreamRules(last_step=True)
     terminator = b""

@@ -51,6 +51,7 @@ class OllamaFormat:
     left_out: int = 0
     served_ctx: int | None = None
 
+    id = ""
     content_type = NDJSON
     rules = StreamRules(released_entries_only=True)
     terminator = b""

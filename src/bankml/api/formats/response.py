@@ -98,6 +98,10 @@ class ResponseFormat(Protocol):
     """How one API writes an answer."""
 
     @property
+    def id(self) -> str:
+        """By which clients know the answer, "" where its API has no such thing."""
+
+    @property
     def content_type(self) -> str:
         """Of a stream: server-sent events or NDJSON."""
 

@@ -24,7 +24,7 @@ class ResponsesFormat:
     def __init__(self, context: ResponseContext) -> None:
         self._model = context.model
         self._timings = context.request.response.timings_per_token
-        self._id, self._reasoning_id, self._message_id = (f"{kind}_{random_id()}" for kind in ("resp", "rs", "msg"))
+        self.id, self._reasoning_id, self._message_id = (f"{kind}_{random_id()}" for kind in ("resp", "rs", "msg"))
         self._began = False
         self._reasons = self._speaks = False
         self._call_id = ""
@@ -64,7 +64,7 @@ class ResponsesFormat:
         return [self._in_progress("response.created"), self._in_progress("response.in_progress")]
 
     def _in_progress(self, kind: str) -> Json:
-        return {"type": kind, "response": {"id": self._id, "object": "response", "status": "in_progress"}}
+        return {"type": kind, "response": {"id": self.id, "object": "response", "status": "in_progress"}}
 
     def _delta(self, chunk: Chunk) -> list[Json]:
         delta = chunk.delta
@@ -113,7 +113,7 @@ class ResponsesFormat:
     def _response(self, answer: Answer, output: list[Json]) -> Json:
         return {
             "created_at": int(time.time()),
-            "id": self._id,
+            "id": self.id,
             "model": self._model,
             "object": "response",
             "output": output,

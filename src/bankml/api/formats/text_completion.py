@@ -27,6 +27,10 @@ class TextCompletionFormat:
         self._timings = context.request.response.timings_per_token
         self._sent = 0  # characters
 
+    @property
+    def id(self) -> str:
+        return self._object.id
+
     def chunk(self, chunk: Chunk) -> Sequence[Json]:
         text = text_of(chunk.delta)
         at, self._sent = self._sent, self._sent + len(text)

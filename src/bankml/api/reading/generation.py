@@ -149,7 +149,8 @@ def _thought_budget(body: Body) -> ThoughtBudget:
             f"Field 'reasoning_budget_tokens': Value must be between {UNLIMITED} <= value <= {fields.INT32_MAX}, "
             f"but got {tokens}"
         )
-    return ThoughtBudget(int(tokens), fields.string(body, "reasoning_budget_message") or "")
+    message = fields.string(body, "reasoning_budget_message") or ""
+    return ThoughtBudget(int(tokens), message, fields.boolean(body, "reasoning_control", False))
 
 
 def read_completion(data: bytes, parallel: int = 1) -> GenerationRequest:
