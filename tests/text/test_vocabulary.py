@@ -31,7 +31,11 @@ TOKENS, TYPES, MERGES = GOOD[KEY + "tokens"], GOOD[KEY + "token_type"], GOOD[KEY
 @pytest.mark.parametrize(
     "changes, says",
     [
-        ({"model": "llama"}, "tokenizer.ggml.model: unsupported vocabulary 'llama'"),
+        ({"model": "rwkv"}, "tokenizer.ggml.model: unsupported vocabulary 'rwkv' (supported: gpt2, llama)"),
+        ({"model": "llama", "scores": [1.0]}, "tokenizer.ggml.scores has 1 entries for"),
+        ({"model": "llama", "scores": "x"}, "tokenizer.ggml.scores is not an array of 32-bit numbers"),
+        ({"model": "llama", "scores": [float("nan")] * len(TOKENS)}, "tokenizer.ggml.scores has an entry that is not"),
+        ({"model": "llama", "add_space_prefix": 1}, "tokenizer.ggml.add_space_prefix is an integer, not true or false"),
         ({"model": None}, "tokenizer.ggml.model is missing"),
         ({"model": 3}, "tokenizer.ggml.model is not a string"),
         ({"pre": "gpt-4o"}, "tokenizer.ggml.pre: unsupported pre-tokenizer 'gpt-4o'"),
@@ -61,13 +65,11 @@ TOKENS, TYPES, MERGES = GOOD[KEY + "tokens"], GOOD[KEY + "token_type"], GOOD[KEY
         ({"bos_token_id": len(TOKENS)}, "tokenizer.ggml.bos_token_id is"),
         ({"padding_token_id": "x"}, "tokenizer.ggml.padding_token_id is not a token id"),
         ({"fim_pad_token_id": 1 << 40}, "tokenizer.ggml.fim_pad_token_id is"),
-        ({"add_bos_token": True}, "tokenizer.ggml.add_bos_token is true"),
-        ({"add_eos_token": True}, "tokenizer.ggml.add_eos_token is true"),
         ({"add_bos_token": 1}, "tokenizer.ggml.add_bos_token is an integer, not true or false"),
         ({"suppress_tokens": [1]}, "tokenizer.ggml.suppress_tokens"),
         ({"suppress_tokens": 5}, "tokenizer.ggml.suppress_tokens is an integer, not an array"),
         ({"suppress_tokens": "x"}, "tokenizer.ggml.suppress_tokens is a string, not an array"),
-        ({"general.name": "My Phi-3 mini"}, "general.name"),
+        ({"general.name": "Modern-BERT", "tokens": [*TOKENS[:-1], "[MASK]"]}, "general.name"),
     ],
 )
 def test_a_bad_vocabulary_is_refused_with_its_key(changes, says):

@@ -49,3 +49,6 @@ PRETOKENIZERS: Mapping[str, Pretokenizer] = {
         "modern-bert", "exaone4", "mpt", "olmo", "jais", "trillion", "granite-docling",
     ),
 }  # fmt: skip
+
+COMMON_PRETOKENIZERS = ("gpt-2", "llama-bpe", "qwen2", "smollm", "starcoder")
+"""Those that an error names."""

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from bankml import _native
 from bankml.errors import Refused, UnsupportedModel
 from bankml.gguf.values import describe, shown
-from bankml.text.kinds import KINDS, PRETOKENIZERS, Pretokenizer
+from bankml.text.kinds import COMMON_PRETOKENIZERS, KINDS, PRETOKENIZERS, Pretokenizer
 
 PREFIX = "tokenizer.ggml."
 
@@ -156,7 +156,7 @@ def supported_kind(metadata: Mapping[str, Any]) -> tuple[str, Pretokenizer | Non
         name = _text(metadata, "pre")
         pretokenizer = PRETOKENIZERS.get(name)
         if pretokenizer is None:
-            known = ", ".join(sorted(PRETOKENIZERS))
+            known = f"{', '.join(COMMON_PRETOKENIZERS)} and {len(PRETOKENIZERS) - len(COMMON_PRETOKENIZERS)} more"
             raise UnsupportedModel(f"{PREFIX}pre: unsupported pre-tokenizer {shown(name)} (supported: {known})")
     for key in ("add_bos_token", "add_eos_token", "add_space_prefix"):
         _flag(metadata, key, False)
