@@ -21,6 +21,9 @@ class ByteVocabulary:
 
     begin = ()
 
+    def text(self, tokens):
+        return b"".join(map(self.spelling, tokens)).decode("utf-8", "replace")
+
     def added(self, tokens):
         return tokens
 

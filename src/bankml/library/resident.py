@@ -64,6 +64,9 @@ class Tokens(TokenPieces, Protocol):
 
     def encode(self, text: str, parse_special: bool = True, add_special: bool = False) -> list[int]: ...
 
+    def text(self, tokens: Sequence[int]) -> str:
+        """The text of a prompt's tokens, control tokens spelled out."""
+
     @property
     def begin(self) -> list[int]:
         """What texts of the vocabulary begin with: the beginning-of-sequence token, or nothing."""

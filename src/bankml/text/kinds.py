@@ -24,31 +24,36 @@ KINDS: Mapping[str, VocabularyKind] = {
 
 @dataclass(frozen=True)
 class Pretokenizer:
-    """A value of `tokenizer.ggml.pre`: the native splitter's name, whether a word that is a token is that token, and
-    whether a text begins with the beginning-of-sequence token where the header says nothing."""
+    """A value of `tokenizer.ggml.pre`: the native splitter's name, whether a word that is a token is that token, if
+    a text begins with the beginning-of-sequence token where the header says nothing, and whether spaces are left out
+    where tokens are joined to a text (spaces.cleaned)."""
 
     splitter: str
     whole_words: bool = False
     add_bos: bool = False
+    clean_spaces: bool = False
 
 
-def _names(splitter: str, *names: str, whole_words: bool = False, add_bos: bool = False) -> dict[str, Pretokenizer]:
-    return dict.fromkeys(names, Pretokenizer(splitter, whole_words, add_bos))
-
+_LLAMA3 = Pretokenizer("llama3", whole_words=True, add_bos=True, clean_spaces=True)
 
 PRETOKENIZERS: Mapping[str, Pretokenizer] = {
-    **_names("digits", "smollm", "starcoder", "refact", "command-r", "codeshell", "exaone", "minerva-7b", "mellum2"),
-    **_names("qwen2", "qwen2", "deepseek-r1-qwen", "kormo", "f2llmv2", "stablelm2", "hunyuan", "solar-open", "megrez"),
-    **_names(
-        "llama3", "llama-bpe", "llama3", "llama-v3", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2",
-        "jina-v5-nano", whole_words=True, add_bos=True,
+    **dict.fromkeys(("smollm", "command-r"), Pretokenizer("digits")),
+    **dict.fromkeys(
+        ("starcoder", "refact", "codeshell", "exaone", "minerva-7b", "mellum2"),
+        Pretokenizer("digits", clean_spaces=True),
     ),
-    **_names("llama3", "dbrx", "smaug-bpe"),
-    **_names(
-        "gpt2", "gpt-2", "phi-2", "jina-es", "jina-de", "gigachat", "jina-v2-es", "jina-v2-de", "a.x-4.0", "mellum",
-        "modern-bert", "exaone4", "mpt", "olmo", "jais", "trillion", "granite-docling",
+    **dict.fromkeys(("qwen2", "deepseek-r1-qwen", "kormo", "f2llmv2", "hunyuan", "solar-open"), Pretokenizer("qwen2")),
+    **dict.fromkeys(("stablelm2", "megrez"), Pretokenizer("qwen2", clean_spaces=True)),
+    **dict.fromkeys(("llama-bpe", "llama3", "llama-v3", "falcon3", "falcon-h1"), _LLAMA3),
+    **dict.fromkeys(("pixtral", "midm-2.0", "lfm2", "jina-v5-nano"), _LLAMA3),
+    **dict.fromkeys(("dbrx", "smaug-bpe"), Pretokenizer("llama3", clean_spaces=True)),
+    **dict.fromkeys(
+        ("gpt-2", "phi-2", "jina-es", "jina-de", "gigachat", "jina-v2-es", "jina-v2-de", "a.x-4.0", "mellum"),
+        Pretokenizer("gpt2", clean_spaces=True),
     ),
-}  # fmt: skip
+    **dict.fromkeys(("modern-bert", "exaone4", "mpt", "olmo", "jais"), Pretokenizer("gpt2", clean_spaces=True)),
+    **dict.fromkeys(("trillion", "granite-docling"), Pretokenizer("gpt2")),
+}
 
 COMMON_PRETOKENIZERS = ("gpt-2", "llama-bpe", "qwen2", "smollm", "starcoder")
 """Those that an error names."""

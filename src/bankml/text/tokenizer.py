@@ -1,9 +1,11 @@
 """Text to tokens and tokens to text, as llama.cpp b11192 does it."""
 
+from collections.abc import Sequence
 from functools import cached_property
 
 from bankml import _native
 from bankml.errors import Refused
+from bankml.text.spaces import cleaned
 from bankml.text.template_tokens import TemplateTokens
 from bankml.text.vocabulary import (
     BYTE,
@@ -120,6 +122,16 @@ class Tokenizer:
         if self.vocabulary.attributes[token] & (CONTROL | UNKNOWN):
             return b""
         return self.spelling(token)
+
+    def text(self, tokens: Sequence[int]) -> str:
+        """The text of a prompt's tokens as llama-server gives it, control tokens spelled out."""
+        pieces = [self.spelling(token) for token in tokens]
+        if pieces and self.vocabulary.space_prefix:
+            pieces[0] = pieces[0].removeprefix(b" ")
+        joined, pretokenizer = b"".join(pieces), self.vocabulary.pretokenizer
+        if pretokenizer is not None and pretokenizer.clean_spaces:
+            joined = cleaned(joined)
+        return joined.decode("utf-8", "replace")
 
     def spelling(self, token: int) -> bytes:
         """The text of `token`, also of a control token: `/tokenize`'s pieces and the template's bos_token."""

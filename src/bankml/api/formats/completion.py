@@ -118,5 +118,4 @@ class CompletionFormat:
 
     def _prompt(self) -> str:
         """The prompt's tokens as text, control tokens included."""
-        spelling = self._context.resident.tokens.spelling
-        return b"".join(map(spelling, self._context.generation.job.prompt)).decode("utf-8", "replace")
+        return self._context.resident.tokens.text(self._context.generation.job.prompt)
