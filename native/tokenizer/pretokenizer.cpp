@@ -20,6 +20,9 @@ public:
     bool has(std::size_t at) const { return at < end_; }
     bool is(std::size_t at, char32_t c) const { return has(at) && text_[at] == c; }
     bool is(std::size_t at, Class c) const { return has(at) && unicode::class_of(text_[at]) == c; }
+    bool between(std::size_t at, char32_t first, char32_t last) const {
+        return has(at) && text_[at] >= first && text_[at] <= last;
+    }
     bool line_end(std::size_t at) const { return is(at, U'\r') || is(at, U'\n'); }
 
     // Where the run of class `c` that begins at `at` ends.
@@ -75,12 +78,9 @@ std::size_t gpt2_word(const Span &span, std::size_t at) {
     return span.white_space(at);
 }
 
-// (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,D}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
+// \p{N}{1,D}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+ and, with `slash`, [\r\n/]*.
 template <std::size_t D>
-std::size_t joined_word(const Span &span, std::size_t at) {
-    if (const std::size_t length = span.contraction(at, true)) {
-        return at + length;
-    }
+std::size_t other_word(const Span &span, std::size_t at, bool slash) {
     if (span.is(at, Class::number)) {
         std::size_t end = at + 1;  // not the end of the run: it may be as long as the text
         while (end < at + D && span.is(end, Class::number)) {
@@ -88,13 +88,10 @@ std::size_t joined_word(const Span &span, std::size_t at) {
         }
         return end;
     }
-    if (span.is(at, Class::letter) || (!span.line_end(at) && span.is(at + 1, Class::letter))) {
-        return span.run(at + 1, Class::letter);
-    }
     const std::size_t body = span.is(at, U' ') ? at + 1 : at;
     if (span.is(body, Class::other)) {
         std::size_t end = span.run(body, Class::other);
-        while (span.line_end(end)) {
+        while (span.line_end(end) || (slash && span.is(end, U'/'))) {
             ++end;
         }
         return end;
@@ -105,6 +102,49 @@ std::size_t joined_word(const Span &span, std::size_t at) {
         }
     }
     return span.white_space(at);
+}
+
+// (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,D}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
+template <std::size_t D>
+std::size_t joined_word(const Span &span, std::size_t at) {
+    if (const std::size_t length = span.contraction(at, true)) {
+        return at + length;
+    }
+    if (span.is(at, Class::letter) ||
+        (!span.line_end(at) && !span.is(at, Class::number) && span.is(at + 1, Class::letter))) {
+        return span.run(at + 1, Class::letter);
+    }
+    return other_word<D>(span, at, false);
+}
+
+// [^\r\n\p{L}\p{N}]?U*W+|[^\r\n\p{L}\p{N}]?U+W*|\p{N}{1,D}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+
+// U is a letter but a-z and W a letter but A-Z, since the reference knows the case of ASCII alone: any other letter is
+// both. A contraction may follow a word where D is 3.
+template <std::size_t D>
+std::size_t cased_word(const Span &span, std::size_t at) {
+    const auto upper = [&](std::size_t i) { return span.is(i, Class::letter) && !span.between(i, U'a', U'z'); };
+    const auto lower = [&](std::size_t i) { return span.is(i, Class::letter) && !span.between(i, U'A', U'Z'); };
+    const bool prefix = !span.is(at, Class::letter) && !span.is(at, Class::number) && !span.line_end(at);
+    const std::size_t body = prefix ? at + 1 : at;
+    if (span.is(body, Class::letter)) {
+        std::size_t end = body;
+        while (upper(end)) {
+            ++end;
+        }
+        if (lower(end)) {
+            while (lower(end)) {
+                ++end;
+            }
+        } else {  // the last letter that is both ends the word, if there is one
+            std::size_t last = end;
+            while (last > body && !lower(last - 1)) {
+                --last;
+            }
+            end = last > body ? last : end;
+        }
+        return D == 3 ? end + span.contraction(end, true) : end;
+    }
+    return other_word<D>(span, at, true);
 }
 
 template <typename Word>
@@ -133,10 +173,8 @@ void split_digits(const std::vector<char32_t> &text, std::vector<std::size_t> &e
 
 std::optional<Pretokenizer> pretokenizer_named(std::string_view name) {
     static constexpr std::pair<std::string_view, Pretokenizer> NAMES[] = {
-        {"gpt2", Pretokenizer::gpt2},
-        {"digits", Pretokenizer::digits},
-        {"qwen2", Pretokenizer::qwen2},
-        {"llama3", Pretokenizer::llama3},
+        {"gpt2", Pretokenizer::gpt2},     {"digits", Pretokenizer::digits}, {"qwen2", Pretokenizer::qwen2},
+        {"llama3", Pretokenizer::llama3}, {"tekken", Pretokenizer::tekken}, {"gpt4o", Pretokenizer::gpt4o},
     };
     for (const auto &[known, kind] : NAMES) {
         if (name == known) {
@@ -153,6 +191,8 @@ void split_words(Pretokenizer kind, const std::vector<char32_t> &text, std::vect
         case Pretokenizer::digits: return split_digits(text, ends);
         case Pretokenizer::qwen2: return split_span(all, joined_word<1>, ends);
         case Pretokenizer::llama3: return split_span(all, joined_word<3>, ends);
+        case Pretokenizer::tekken: return split_span(all, cased_word<1>, ends);
+        case Pretokenizer::gpt4o: return split_span(all, cased_word<3>, ends);
     }
 }
 

@@ -7,8 +7,9 @@
 namespace bankml {
 
 // gpt2: GPT-2's words. digits: the same between numbers, each of which is a word. qwen2: words that one other character
-// may precede, and single digits. llama3: the same with up to three digits.
-enum class Pretokenizer { gpt2, digits, qwen2, llama3 };
+// may precede, and single digits. llama3: the same with up to three digits. tekken: words that begin with capitals, and
+// single digits. gpt4o: the same with contractions and up to three digits.
+enum class Pretokenizer { gpt2, digits, qwen2, llama3, tekken, gpt4o };
 
 // The one of that name.
 std::optional<Pretokenizer> pretokenizer_named(std::string_view name);

@@ -32,7 +32,7 @@ def compare(tokenizer: Tokenizer, reference: ReferenceTokenizer, seed: int) -> N
         assert tokenizer.encode(data, special) == reference.encode(data, special), f"seed {seed}: {data!r}"
 
 
-@pytest.mark.parametrize("pretokenizer", ["qwen2", "smollm"])
+@pytest.mark.parametrize("pretokenizer", ["qwen2", "smollm", "gpt-2", "llama-bpe", "tekken", "gpt-4o", "glm4"])
 def test_the_small_vocabulary(pretokenizer, tmp_path):
     path, values = tmp_path / "small.gguf", metadata(pretokenizer)
     write_gguf(path, values)

@@ -53,6 +53,9 @@ PRETOKENIZERS: Mapping[str, Pretokenizer] = {
     ),
     **dict.fromkeys(("modern-bert", "exaone4", "mpt", "olmo", "jais"), Pretokenizer("gpt2", clean_spaces=True)),
     **dict.fromkeys(("trillion", "granite-docling"), Pretokenizer("gpt2")),
+    **dict.fromkeys(("glm4", "chatglm-bpe"), Pretokenizer("llama3", clean_spaces=True)),
+    "tekken": Pretokenizer("tekken", whole_words=True, add_bos=True),
+    **dict.fromkeys(("gpt-4o", "llama4", "kanana2", "talkie", "minimax-m2"), Pretokenizer("gpt4o")),
 }
 
 COMMON_PRETOKENIZERS = ("gpt-2", "llama-bpe", "qwen2", "smollm", "starcoder")
