@@ -120,7 +120,7 @@ def _config(keys: MetadataKeys, architecture: str, tensors: Mapping[str, Extents
         architecture=architecture,
         n_layer=keys.count("block_count", most=1024),
         n_embd=n_embd,
-        n_ff=keys.count("feed_forward_length", 0 if keys.present("expert_count") else None, least=0),
+        n_ff=_mlp_width(keys),
         n_vocab=embedding[1],
         heads=heads,
         kv_heads=kv_heads,
@@ -132,6 +132,12 @@ def _config(keys: MetadataKeys, architecture: str, tensors: Mapping[str, Extents
         rms_eps=keys.number("attention.layer_norm_rms_epsilon"),
         rope=_rope(keys, architecture, context),
     )
+
+
+def _mlp_width(keys: MetadataKeys) -> int:
+    """0 where every MLP is an expert's, and the key is missing."""
+    experts = keys.present("expert_count") and not keys.present("feed_forward_length")
+    return 0 if experts else keys.count("feed_forward_length")
 
 
 def _head_size(keys: MetadataKeys, n_embd: int, heads: int) -> int:
@@ -151,11 +157,8 @@ def _rope(keys: MetadataKeys, architecture: str, context: int) -> RopeConfig:
         raise unsupported(f"{architecture}.rope.scaling.type is {shown_value(scaling)}")
     named = "rope.scaling.factor" if keys.present("rope.scaling.factor") else "rope.scale_linear"
     factor = keys.number(named, 0.0) or 1.0
-    base = keys.number("rope.freq_base", 10000.0)
-    if base < 1:
-        raise unsupported(f"{architecture}.rope.freq_base is {base}, below 1")
     return RopeConfig(
-        base=base,
+        base=keys.number("rope.freq_base", 10000.0, least=1),
         factor=1.0 if scaling == "none" else factor,
         original_context=keys.count("rope.scaling.original_context_length", context, most=(1 << 31) - 1),
         attention_factor=keys.number("rope.scaling.attn_factor", 1.0),

@@ -31,8 +31,8 @@ class MetadataKeys:
             raise unsupported(f"{self._prefix}{key} is {value}, outside {least} to {most}")
         return value
 
-    def number(self, key: str, default: float | None = None) -> float:
-        """A positive number; a `default` of 0 stands for none."""
+    def number(self, key: str, default: float | None = None, least: float = 0.0) -> float:
+        """A positive number of at least `least`; a `default` of 0 stands for none."""
         value = self._metadata.get(self._prefix + key, default)
         if value is None:
             raise unsupported(f"{self._prefix}{key} is missing")
@@ -40,6 +40,8 @@ class MetadataKeys:
             return 0.0
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e30:
             raise unsupported(f"{self._prefix}{key} is not a positive number")
+        if value < least:
+            raise unsupported(f"{self._prefix}{key} is {value}, below {least:g}")
         return float(value)
 
     def require_default(self, key: str, *defaults: object) -> None:

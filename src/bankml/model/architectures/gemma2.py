@@ -49,7 +49,7 @@ def configure(config: ModelConfig, keys: MetadataKeys) -> ModelConfig:
     if not config.tied:
         raise unsupported("tensor 'output.weight' is not part of the gemma2 architecture")
     rope, size = config.rope, keys.count("attention.sliding_window", WINDOW)
-    base = keys.number("rope.freq_base_swa", rope.base)
+    base = keys.number("rope.freq_base_swa", rope.base, least=1)
     local = RopeConfig(base, rope.factor, rope.original_context, rope.attention_factor, rope.yarn)
     scaled = scaled_queries(config, LAYERS_OF_27B)
     return replace(
@@ -63,6 +63,8 @@ def configure(config: ModelConfig, keys: MetadataKeys) -> ModelConfig:
 def scaled_queries(config: ModelConfig, layers_of_27b: int) -> ModelConfig:
     """Embeddings by the root of their width, and Q, not its scores, by the inverse root of the head's."""
     head = config.n_embd // config.heads if config.n_layer == layers_of_27b else config.head_size
+    if head == 0:
+        raise unsupported(f"{config.n_embd} values do not divide among {config.heads} heads")
     return replace(
         config,
         embedding_factor=float32(float(config.n_embd) ** 0.5),

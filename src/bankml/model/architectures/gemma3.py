@@ -49,7 +49,9 @@ def configure(config: ModelConfig, keys: MetadataKeys) -> ModelConfig:
     if size == 0:
         return scaled
     keys.require_default("rope.scaling.type", "none", "linear")  # YaRN's magnitude would be the local layers' too
-    local = RopeConfig(keys.number("rope.freq_base_swa", LOCAL_BASE), 1.0, rope.original_context, rope.attention_factor)
+    local = RopeConfig(
+        keys.number("rope.freq_base_swa", LOCAL_BASE, least=1), 1.0, rope.original_context, rope.attention_factor
+    )
     return replace(scaled, window=WindowConfig(size, keys.window_layers(FULL_EVERY, config.n_layer), local))
 
 

@@ -43,7 +43,7 @@ def configure(config: ModelConfig, keys: MetadataKeys) -> ModelConfig:
         attention_scale=keys.number("attention.scale", 0.0) or config.attention_scale,
         embedding_factor=keys.number("embedding_scale", 0.0) or 1.0,
         residual_factor=keys.number("residual_scale", 0.0) or 1.0,
-        logit_factor=float32(1 / keys.number("logit_scale")),
+        logit_factor=float32(1 / keys.number("logit_scale", least=1e-30)),
     )
 
 
