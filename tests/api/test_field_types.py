@@ -115,32 +115,30 @@ ROUTES = {
     "responses": (read_responses, {"input": "hi"}, RESPONSES),
     "messages": (read_messages_request, {"messages": HI}, MESSAGES),
 }
-CASES = [
-    (route, field, value)
-    for route, (_, _, fields) in ROUTES.items()
-    for field, types in fields.items()
-    for kind, values in VALUES.items()
-    if kind not in types.split()
-    for value in values
-]
+CASES = [(route, field) for route, (_, _, fields) in ROUTES.items() for field in fields]
 HARMLESS = {
     ("id_slot", 0), ("think", False), ("shift", False), ("echo", False), ("function_call", "x"),
 }  # fmt: skip
 """Values of no effect that a field takes beside its types."""
 
 
-@pytest.mark.parametrize(("route", "field", "value"), CASES)
-def test_a_value_of_the_wrong_type_is_refused(route, field, value):
-    read, body, _ = ROUTES[route]
-    if (field, value) in [(name, one) for name, one in HARMLESS if type(one) is type(value)]:
-        pytest.skip("a value without effect")
-    sent = json.dumps({**body, field: value}).encode()
-    if field in READ_IF and (route, field) != ("responses", "tool_choice") and route != "messages":
-        assert field in read(sent).response.left_out
-        return
-    with pytest.raises(BankmlError) as refusal:
-        read(sent)
-    assert 400 <= refusal.value.status < 500 or refusal.value.status == 501
+def wrong_values(field, types):
+    harmless = [one for name, one in HARMLESS if name == field]
+    values = [value for kind, values in VALUES.items() if kind not in types.split() for value in values]
+    return [value for value in values if not any(type(value) is type(one) and value == one for one in harmless)]
+
+
+@pytest.mark.parametrize(("route", "field"), CASES)
+def test_a_value_of_the_wrong_type_is_refused(route, field):
+    read, body, fields = ROUTES[route]
+    for value in wrong_values(field, fields[field]):
+        sent = json.dumps({**body, field: value}).encode()
+        if field in READ_IF and (route, field) != ("responses", "tool_choice") and route != "messages":
+            assert field in read(sent).response.left_out, value
+            continue
+        with pytest.raises(BankmlError) as refusal:
+            read(sent)
+        assert 400 <= refusal.value.status < 500 or refusal.value.status == 501, value
 
 
 @pytest.mark.parametrize(
