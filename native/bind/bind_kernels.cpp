@@ -33,6 +33,13 @@ const WeightFormat &weight_format(int type) {
     return *format;
 }
 
+// The rows of one span; none given: all of x is one.
+std::size_t checked_span(const Rows &x, std::optional<std::size_t> span) {
+    const std::size_t n = x.shape(0), rows = span.value_or(n);
+    require(n == 0 || (rows > 0 && n % rows == 0), "the rows are not whole spans");
+    return rows;
+}
+
 // (type number, bytes, rows) of a matrix.
 using Part = std::tuple<int, Bytes, std::size_t>;
 
@@ -82,12 +89,6 @@ private:
         }
     }
 
-    static std::size_t checked_span(const Rows &x, std::optional<std::size_t> span) {
-        const std::size_t n = x.shape(0), rows = span.value_or(n);
-        require(n == 0 || (rows > 0 && n % rows == 0), "the rows are not whole spans");
-        return rows;
-    }
-
     void check(const Rows &x, const Rows &y) const {
         require(x.shape(1) == matrices_[0].columns && y.shape(1) == rows_ && x.shape(0) == y.shape(0),
                 "a projection's input and output do not fit its matrices");
@@ -114,12 +115,12 @@ public:
     }
 
     // y += the experts' outputs for x by the router's logits [n, count]
-    void add_to(const Rows &logits, const Rows &x, const Rows &y) const {
+    void add_to(const Rows &logits, const Rows &x, const Rows &y, std::optional<std::size_t> span) const {
         const std::size_t n = x.shape(0);
         require(logits.shape(0) == n && logits.shape(1) == count_ && x.shape(1) == columns_ && y.shape(0) == n &&
                     y.shape(1) == columns_,
                 "the rows do not fit the experts");
-        add_experts(*pool_, matrices_, logits.data(), x.data(), n, y.data());
+        add_experts(*pool_, matrices_, logits.data(), x.data(), n, checked_span(x, span), y.data());
     }
 
 private:
@@ -352,7 +353,7 @@ void register_kernels(nb::module_ &m) {
                       const Part &>(),
              nb::arg("pool"), nb::arg("count"), nb::arg("used"), nb::arg("columns"), nb::arg("gate"), nb::arg("up"),
              nb::arg("down"))
-        .def("add_to", &Experts::add_to, nb::arg("logits").noconvert(), x_, y_, NoGil());
+        .def("add_to", &Experts::add_to, nb::arg("logits").noconvert(), x_, y_, nb::arg("span") = nb::none(), NoGil());
     nb::class_<Embedding>(m, "Embedding")
         .def(nb::init<int, std::size_t, const Bytes &>(), nb::arg("type"), nb::arg("columns"), nb::arg("data"))
         .def("look_up", &Embedding::look_up, nb::arg("tokens").noconvert(), y_, NoGil());

@@ -84,19 +84,24 @@ Assigned assign(const std::vector<std::int32_t> &chosen, std::size_t experts, st
     return pairs;
 }
 
-// MUL_MAT_ID computes row by row as if each were alone, except in panels, which it takes for enough rows of an expert.
-std::size_t family_of(const Matrix &m, std::size_t rows) {
-    const bool panels = m.format->choose == &panel_or_lanes;
-    const Choice choice = m.format->choose(m.rows, m.columns, panels ? rows : 1);
-    return choice.tail == 0 ? choice.family : choice.tail_family;
-}
-
-void add_jobs(const std::vector<Matrix> &matrices, const Assigned &pairs, std::size_t offset,
+// MUL_MAT_ID computes row by row as if each were alone, except in panels, which it takes for enough rows of an expert
+// in a span.
+void add_jobs(const std::vector<Matrix> &matrices, const Assigned &pairs, std::size_t span, std::size_t offset,
               std::vector<ProductJob> &jobs) {
     for (std::size_t e = 0; e < matrices.size(); ++e) {
-        const std::size_t begin = pairs.begin[e], end = pairs.begin[e + 1];
-        if (begin < end) {
-            jobs.push_back({&matrices[e], family_of(matrices[e], end - begin), begin, end, offset});
+        const Matrix &m = matrices[e];
+        const bool panels = m.format->choose == &panel_or_lanes;
+        for (std::size_t begin = pairs.begin[e], last = pairs.begin[e + 1]; begin < last;) {
+            std::size_t end = last;
+            if (panels) {
+                end = begin + 1;
+                while (end < last && pairs.row[end] / span == pairs.row[begin] / span) {
+                    ++end;
+                }
+            }
+            const Choice choice = m.format->choose(m.rows, m.columns, panels ? end - begin : 1);
+            jobs.push_back({&m, choice.tail == 0 ? choice.family : choice.tail_family, begin, end, offset});
+            begin = end;
         }
     }
 }
@@ -104,7 +109,7 @@ void add_jobs(const std::vector<Matrix> &matrices, const Assigned &pairs, std::s
 }  // namespace
 
 void add_experts(Pool &pool, const ExpertMatrices &experts, const float *logits, const float *x, std::size_t n,
-                 float *y) {
+                 std::size_t span, float *y) {
     const std::size_t count = experts.gate.size(), used = experts.used, all = n * used;
     const std::size_t width = experts.gate[0].columns, inner = experts.gate[0].rows;
     std::vector<std::int32_t> chosen(all);
@@ -120,15 +125,15 @@ void add_experts(Pool &pool, const ExpertMatrices &experts, const float *logits,
         std::copy_n(x + pairs.row[at] * width, width, gathered + at * width);
     });
     std::vector<ProductJob> jobs;
-    add_jobs(experts.gate, pairs, 0, jobs);
-    add_jobs(experts.up, pairs, inner, jobs);
+    add_jobs(experts.gate, pairs, span, 0, jobs);
+    add_jobs(experts.up, pairs, span, inner, jobs);
     run_products(pool, jobs, gathered, all, width, gate_up, 2 * inner);
     pool.run(all, [&](std::size_t at, std::size_t) {
         const float *gate = gate_up + at * 2 * inner;
         kernels().swiglu(inner, gate, gate + inner, gated + at * inner);
     });
     jobs.clear();
-    add_jobs(experts.down, pairs, 0, jobs);
+    add_jobs(experts.down, pairs, span, 0, jobs);
     float *outputs = gathered;
     run_products(pool, jobs, gated, all, inner, outputs, width);
     pool.run(n, [&](std::size_t i, std::size_t) {

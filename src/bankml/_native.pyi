@@ -86,7 +86,8 @@ class Experts:
         up: tuple[int, NDArray[np.uint8], int],
         down: tuple[int, NDArray[np.uint8], int],
     ) -> None: ...
-    def add_to(self, logits: F32, x: F32, y: F32) -> None: ...  # y [n, columns] += outputs of x; logits [n, count]
+    # y [n, columns] += outputs of x; logits [n, count]; span as for Projection
+    def add_to(self, logits: F32, x: F32, y: F32, span: int | None = None) -> None: ...
 
 class Embedding:
     """Rows of weights as float32; data: the bytes of all rows."""

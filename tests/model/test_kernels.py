@@ -266,6 +266,30 @@ def test_experts(kind, n):
     assert near < 1e-5, "the same products, summed up"
 
 
+@pytest.mark.parametrize("kind", ["Q4_K", "IQ4_XS"])
+def test_experts_of_several_spans_have_the_bits_of_each(kind):
+    """IQ4_XS has panels, for eight rows of an expert and more: rows of different sequences do not add up to them."""
+    rng = np.random.default_rng(8)
+    count, used, width, inner, number = 2, 2, 256, 256, FORMATS[kind].id
+    parts = [
+        (number, random_weights(seed, kind, count * rows, columns).reshape(-1), rows)
+        for seed, rows, columns in ((1, inner, width), (2, inner, width), (3, width, inner))
+    ]
+    experts = _native.Experts(POOLS[2], count, used, width, *parts)
+    logits = rng.standard_normal((24, count)).astype(np.float32)
+    x, y = rng.standard_normal((2, 24, width)).astype(np.float32)
+    for span in (12, 4, 1):
+        together, alone = y.copy(), y.copy()
+        experts.add_to(logits, x, together, span)
+        for at in range(0, 24, span):
+            part = slice(at, at + span)
+            experts.add_to(logits[part], x[part], alone[part])
+        assert np.array_equal(together.view(np.uint32), alone.view(np.uint32))
+    whole = y.copy()
+    experts.add_to(logits, x, whole)
+    assert np.array_equal(whole, alone) == (kind == "Q4_K")
+
+
 def test_a_bias_is_added_before_the_residual():
     rng = np.random.default_rng(4)
     weights = (rng.standard_normal((8, 32)) * 0.1).astype(np.float16)

@@ -168,14 +168,16 @@ class Mlp:
 class ExpertMlp:
     """A router and its experts: each row goes through the MLPs that the router finds most probable."""
 
-    def __init__(self, router: Linear, experts: _native.Experts) -> None:
+    def __init__(self, batch: Batch, router: Linear, experts: _native.Experts) -> None:
+        self._batch = batch
         self._router = router
         self._experts = experts
 
     def add_to(self, x: Rows, y: Rows, logits: Rows) -> None:
         """y += the experts' weighted outputs of x; `logits` [n, experts] is a buffer."""
         self._router(x, logits)
-        self._experts.add_to(logits, x, y)
+        self._experts.add_to(logits, x, y, self._batch.length)
+        self._batch.checkpoint()
 
 
 @dataclass(frozen=True)
@@ -250,4 +252,4 @@ class ModelOps:
             self.pool, shape.count, shape.used, self.config.n_embd,
             part("ffn_gate_exps"), part("ffn_up_exps"), part("ffn_down_exps"),
         )  # fmt: skip
-        return ExpertMlp(self.linear(i, "ffn_gate_inp"), experts)
+        return ExpertMlp(self.batch, self.linear(i, "ffn_gate_inp"), experts)
