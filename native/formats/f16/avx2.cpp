@@ -15,8 +15,8 @@ struct Element {
     static __m256 load(const std::uint8_t *p) { return load_f16(halves(p)); }
 };
 
-// R rows against C columns, each with the four accumulators of f16_dot. One accumulator after the other, so that R * C of
-// them stay in registers: a pass reads a quarter of the values, which the first pass has brought into the cache.
+// R rows against C columns, each with the four accumulators of f16_dot. One accumulator after the other, so that R * C
+// of them stay in registers: a pass reads a quarter of the values, which the first pass has brought into the cache.
 template <int R, int C>
 void lone_tile(const std::uint16_t *w, std::size_t k, const float *x, float *y, std::size_t ldy) {
     const std::size_t whole = k & ~std::size_t{31};
@@ -44,8 +44,8 @@ void lone_tile(const std::uint16_t *w, std::size_t k, const float *x, float *y, 
     }
     for (int r = 0; r < R; ++r) {
         for (int c = 0; c < C; ++c) {
-            const __m256 lanes = _mm256_add_ps(_mm256_add_ps(sums[1][r][c], sums[3][r][c]),
-                                               _mm256_add_ps(sums[0][r][c], sums[2][r][c]));
+            const __m256 lanes =
+                _mm256_add_ps(_mm256_add_ps(sums[1][r][c], sums[3][r][c]), _mm256_add_ps(sums[0][r][c], sums[2][r][c]));
             y[c * ldy + r] = finish_dot(sum_neighbours(lanes), w + r * k, x + c * k, whole, k);
         }
     }
