@@ -29,7 +29,18 @@ class Served:
         self.port = free_port()
         where = ["--listen", f"127.0.0.1:{self.port}", "--upstream", f"127.0.0.1:{free_port()}", "--ctx", str(n_ctx)]
         with open(folder / "log", "wb") as log:
-            command = [sys.executable, "-m", "bankml", "serve", str(path), "--fork", str(fork), "--native", *where]
+            command = [
+                sys.executable,
+                "-m",
+                "bankml",
+                "serve",
+                str(path),
+                "--fork",
+                str(fork),
+                "--native",
+                "--parallel=1",
+                *where,
+            ]
             self.process = subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, **ENVIRONMENT})
 
     def __enter__(self):

@@ -84,7 +84,7 @@ def test_chat_template(run, tmp_path):
 
 
 def test_refusals_name_the_file(run, tmp_path):
-    for changes in ({"model": "llama"}, {"pre": "other"}):
+    for changes in ({"model": "rwkv"}, {"pre": "other"}):
         model = write_model(tmp_path / "m.gguf", **changes)
         for command in ("tokenize", "chat-template"):
             code, out, err = run(b"[]", command, model)

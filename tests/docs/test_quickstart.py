@@ -56,8 +56,8 @@ def house(tmp_path_factory):
     words += ["--listen", f"127.0.0.1:{port}", "--upstream", f"127.0.0.1:{engine}"]
     with subprocess.Popen([*BANKML, *words], cwd=folder, stderr=subprocess.PIPE, text=True) as server:
         try:
-            said = [server.stderr.readline() for _ in range(3)]
-            assert [line.split(":")[0] for line in said] == ["verified", "listening", "ask"], said
+            said = [server.stderr.readline() for _ in range(4)]
+            assert [line.split(":")[0] for line in said] == ["parallel", "verified", "listening", "ask"], said
             yield folder, port
         finally:
             server.terminate()

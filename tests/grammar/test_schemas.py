@@ -93,7 +93,7 @@ def test_a_schema_built_to_blow_up_is_refused_at_once(name):
     begun = time.process_time()
     with pytest.raises(RequestError, match=r"too large|nested deeper"):
         json_schema_to_grammar(schema)
-    assert time.process_time() - begun < 2  # below one here; a slower machine is no failure
+    assert time.process_time() - begun < 20  # below one here; a slower machine is no failure
 
 
 @pytest.mark.parametrize(

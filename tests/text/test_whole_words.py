@@ -28,7 +28,7 @@ def words(pretokenizer, text, expected):
     [
         ("llama-bpe", ["HelloWorld", " ", "123", "4"]),
         ("llama-bpe", ["it", "'s", " HELLOWorld", " '", "s"]),
-        ("llama-bpe", ["a", "!?\n\n", "b", " \n", " ", " c"]),
+        ("llama-bpe", ["a", "!?\n\n", "b", " \n", "\t", " c"]),
         ("llama-bpe", ["a", "!/", "a"]),
         ("tekken", ["Hello", "World", " it", "'s"]),
         ("tekken", ["HELLOworld", "ABC", " DEFg"]),
