@@ -14,16 +14,17 @@ import unicodedata2
 
 OUTPUT = Path(__file__).resolve().parent.parent / "native" / "tokenizer" / "unicode_tables.h"
 VERSION = "15.1.0"
-OTHER, LETTER, NUMBER, SPACE = range(4)
+OTHER, LETTER, NUMBER, SPACE, MARK, PUNCTUATION, SYMBOL = range(7)
+CLASSES = {"L": LETTER, "N": NUMBER, "M": MARK, "P": PUNCTUATION, "S": SYMBOL}
 N_CODE_POINTS = 0x110000
 
 
 def character_class(code_point: int) -> int:
-    """White_Space is U+0009..000D, U+0085 and the whole category Z; letters are L, numbers N."""
+    """White_Space is U+0009..000D, U+0085 and the whole category Z; the other classes are L, N, M, P and S."""
     category = unicodedata2.category(chr(code_point))
     if category[0] == "Z" or 0x09 <= code_point <= 0x0D or code_point == 0x85:
         return SPACE
-    return {"L": LETTER, "N": NUMBER}.get(category[0], OTHER)
+    return CLASSES.get(category[0], OTHER)
 
 
 def ranges() -> list[tuple[int, int]]:
@@ -37,8 +38,8 @@ def ranges() -> list[tuple[int, int]]:
 
 
 def header(runs: list[tuple[int, int]]) -> str:
-    # One 32-bit word a run: the class in the low two bits, the first code point above them.
-    words = [f"0x{(first << 2) | kind:06X}" for first, kind in runs]
+    # One 32-bit word a run: the class in the low three bits, the first code point above them.
+    words = [f"0x{(first << 3) | kind:06X}" for first, kind in runs]
     rows = [", ".join(words[i : i + 12]) for i in range(0, len(words), 12)]
     body = ",\n    ".join(rows)
     return f"""// Made by scripts/make_unicode_tables.py from Unicode {VERSION}; not to be edited.
@@ -47,7 +48,8 @@ def header(runs: list[tuple[int, int]]) -> str:
 
 namespace bankml::unicode {{
 
-// A run of code points of one class: first << 2 | class (0 other, 1 letter, 2 number, 3 white space).
+// A run of code points of one class: first << 3 | class (0 other, 1 letter, 2 number, 3 white space, 4 mark,
+// 5 punctuation, 6 symbol).
 inline constexpr std::uint32_t RUNS[] = {{
     {body}}};
 

@@ -1,199 +1,329 @@
 #include "tokenizer/pretokenizer.h"
 
-#include <utility>
+#include <algorithm>
 
-#include "tokenizer/unicode.h"
+#include "tokenizer/character_sets.h"
+#include "tokenizer/span.h"
+#include "tokenizer/words.h"
 
 namespace bankml {
 namespace {
 
-using unicode::Class;
-
-// A stretch of text; what lies outside it does not exist, so a look past its end finds nothing.
-class Span {
-public:
-    Span(const std::vector<char32_t> &text, std::size_t begin, std::size_t end)
-        : text_(text), begin_(begin), end_(end) {}
-
-    std::size_t begin() const { return begin_; }
-    std::size_t end() const { return end_; }
-    bool has(std::size_t at) const { return at < end_; }
-    bool is(std::size_t at, char32_t c) const { return has(at) && text_[at] == c; }
-    bool is(std::size_t at, Class c) const { return has(at) && unicode::class_of(text_[at]) == c; }
-    bool between(std::size_t at, char32_t first, char32_t last) const {
-        return has(at) && text_[at] >= first && text_[at] <= last;
-    }
-    bool line_end(std::size_t at) const { return is(at, U'\r') || is(at, U'\n'); }
-
-    // Where the run of class `c` that begins at `at` ends.
-    std::size_t run(std::size_t at, Class c) const {
-        while (is(at, c)) {
-            ++at;
-        }
-        return at;
-    }
-
-    // The length of 's 't 'm 'd 're 've 'll at `at`, or 0; the letters in either case where `any_case`.
-    std::size_t contraction(std::size_t at, bool any_case) const {
-        if (!is(at, U'\'')) {
-            return 0;
-        }
-        const auto letter = [&](std::size_t i) -> char32_t {
-            if (!has(i)) {
-                return 0;
-            }
-            return any_case && text_[i] >= U'A' && text_[i] <= U'Z' ? text_[i] + 32 : text_[i];
-        };
-        const char32_t first = letter(at + 1), second = letter(at + 2);
-        if (first == U's' || first == U't' || first == U'm' || first == U'd') {
-            return 2;
-        }
-        const bool pair =
-            (first == U'r' && second == U'e') || (first == U'v' && second == U'e') || (first == U'l' && second == U'l');
-        return pair ? 3 : 0;
-    }
-
-    // Where white space at `at` ends as a word: a run followed by more text leaves its last character to what follows.
-    std::size_t white_space(std::size_t at) const {
-        const std::size_t after = run(at, Class::space);
-        return after - at > 1 && has(after) ? after - 1 : after;
-    }
-
-private:
-    const std::vector<char32_t> &text_;
-    std::size_t begin_, end_;
-};
-
-// 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
-std::size_t gpt2_word(const Span &span, std::size_t at) {
-    if (const std::size_t length = span.contraction(at, false)) {
-        return at + length;
-    }
-    const std::size_t body = span.is(at, U' ') ? at + 1 : at;
-    for (const Class c : {Class::letter, Class::number, Class::other}) {
-        if (span.is(body, c)) {
-            return span.run(body, c);
-        }
-    }
-    return span.white_space(at);
-}
-
-// \p{N}{1,D}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+ and, with `slash`, [\r\n/]*.
-template <std::size_t D>
-std::size_t other_word(const Span &span, std::size_t at, bool slash) {
-    if (span.is(at, Class::number)) {
-        std::size_t end = at + 1;  // not the end of the run: it may be as long as the text
-        while (end < at + D && span.is(end, Class::number)) {
-            ++end;
-        }
-        return end;
-    }
-    const std::size_t body = span.is(at, U' ') ? at + 1 : at;
-    if (span.is(body, Class::other)) {
-        std::size_t end = span.run(body, Class::other);
-        while (span.line_end(end) || (slash && span.is(end, U'/'))) {
-            ++end;
-        }
-        return end;
-    }
-    for (std::size_t last = span.run(at, Class::space); last > at; --last) {
-        if (span.line_end(last - 1)) {
-            return last;
-        }
-    }
-    return span.white_space(at);
-}
-
-// (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,D}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
-template <std::size_t D>
-std::size_t joined_word(const Span &span, std::size_t at) {
-    if (const std::size_t length = span.contraction(at, true)) {
-        return at + length;
-    }
-    if (span.is(at, Class::letter) ||
-        (!span.line_end(at) && !span.is(at, Class::number) && span.is(at + 1, Class::letter))) {
-        return span.run(at + 1, Class::letter);
-    }
-    return other_word<D>(span, at, false);
-}
-
-// [^\r\n\p{L}\p{N}]?U*W+|[^\r\n\p{L}\p{N}]?U+W*|\p{N}{1,D}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+
-// U is a letter but a-z and W a letter but A-Z, since the reference knows the case of ASCII alone: any other letter is
-// both. A contraction may follow a word where D is 3.
-template <std::size_t D>
-std::size_t cased_word(const Span &span, std::size_t at) {
-    const auto upper = [&](std::size_t i) { return span.is(i, Class::letter) && !span.between(i, U'a', U'z'); };
-    const auto lower = [&](std::size_t i) { return span.is(i, Class::letter) && !span.between(i, U'A', U'Z'); };
-    const bool prefix = !span.is(at, Class::letter) && !span.is(at, Class::number) && !span.line_end(at);
-    const std::size_t body = prefix ? at + 1 : at;
-    if (span.is(body, Class::letter)) {
-        std::size_t end = body;
-        while (upper(end)) {
-            ++end;
-        }
-        if (lower(end)) {
-            while (lower(end)) {
-                ++end;
-            }
-        } else {  // the last letter that is both ends the word, if there is one
-            std::size_t last = end;
-            while (last > body && !lower(last - 1)) {
-                --last;
-            }
-            end = last > body ? last : end;
-        }
-        return D == 3 ? end + span.contraction(end, true) : end;
-    }
-    return other_word<D>(span, at, true);
-}
-
-template <typename Word>
-void split_span(const Span &span, Word word, std::vector<std::size_t> &ends) {
+// A step that finds one regular expression again and again; what lies between two matches is a piece too.
+template <std::size_t (*word)(const Span &, std::size_t)>
+void each(const Span &span, std::vector<std::size_t> &ends) {
+    std::size_t done = span.begin();
     for (std::size_t at = span.begin(); at < span.end();) {
-        at = word(span, at);
-        ends.push_back(at);
-    }
-}
-
-// Every number is cut out as a word by itself before the rest is split; the rest does not see past it.
-void split_digits(const std::vector<char32_t> &text, std::vector<std::size_t> &ends) {
-    std::size_t begin = 0;
-    for (std::size_t at = 0; at < text.size(); ++at) {
-        if (unicode::class_of(text[at]) != Class::number) {
+        const std::size_t end = word(span, at);
+        if (end == at) {
+            ++at;
             continue;
         }
-        split_span(Span(text, begin, at), gpt2_word, ends);
-        ends.push_back(at + 1);
-        begin = at + 1;
+        if (at > done) {
+            ends.push_back(at);
+        }
+        ends.push_back(end);
+        at = done = end;
     }
-    split_span(Span(text, begin, text.size()), gpt2_word, ends);
+    if (done < span.end()) {
+        ends.push_back(span.end());
+    }
 }
+
+// \p{N}{1,D}
+template <std::size_t D>
+std::size_t numbers(const Span &span, std::size_t at) {
+    std::size_t end = at;
+    while (end < at + D && span.number(end)) {
+        ++end;
+    }
+    return end;
+}
+
+// \p{N}+
+std::size_t all_numbers(const Span &span, std::size_t at) { return span.run(at, Class::number); }
+
+// [0-9][0-9][0-9]
+std::size_t three_digits(const Span &span, std::size_t at) {
+    const auto digit = [&](std::size_t i) { return span.between(i, U'0', U'9'); };
+    return digit(at) && digit(at + 1) && digit(at + 2) ? at + 3 : at;
+}
+
+// [\r\n]
+std::size_t line_end(const Span &span, std::size_t at) { return span.line_end(at) ? at + 1 : at; }
+
+// [^\n]+|[\n]+
+std::size_t line(const Span &span, std::size_t at) {
+    const bool newline = span.is(at, U'\n');
+    return span.run(at, [&](std::size_t i) { return span.has(i) && span.is(i, U'\n') == newline; });
+}
+
+// \s?C+
+template <typename Which>
+std::size_t spaced(const Span &span, std::size_t at, Which which) {
+    const std::size_t body = span.space(at) ? at + 1 : at;
+    const std::size_t end = span.run(body, which);
+    return end > body ? end : at;
+}
+
+// \s?\p{L}+ or the like
+template <Class C>
+std::size_t spaced_run(const Span &span, std::size_t at) {
+    return spaced(span, at, [&](std::size_t i) { return span.is(i, C); });
+}
+
+// \s?S+ of a set
+template <const auto &Set>
+std::size_t spaced_set(const Span &span, std::size_t at) {
+    return spaced(span, at, [&](std::size_t i) { return in(Set, span, i); });
+}
+
+// S+ of a set
+template <const auto &Set>
+std::size_t run_of(const Span &span, std::size_t at) {
+    return span.run(at, [&](std::size_t i) { return in(Set, span, i); });
+}
+
+// S+|T+|… of the sets of youtu
+std::size_t cjk_run(const Span &span, std::size_t at) {
+    for (const auto run : {run_of<HANGUL>, run_of<CJK_PUNCTUATION>, run_of<BOPOMOFO>, run_of<HAN_AND_KANA>}) {
+        if (const std::size_t end = run(span, at); end > at) {
+            return end;
+        }
+    }
+    return at;
+}
+
+// [\p{P}$+<=>^~|]+ and, with `Backtick`, `
+template <bool Backtick>
+std::size_t falcon_punctuation(const Span &span, std::size_t at) {
+    return span.run(at, [&](std::size_t i) {
+        return span.is(i, Class::punctuation) ||
+               (span.is(i, Class::symbol) && span[i] < 0x80 && (Backtick || !span.is(i, U'`')));
+    });
+}
+
+//  ?[^(\s|.,!?…。，、।۔،)]+
+std::size_t bloom_word(const Span &span, std::size_t at) {
+    const std::size_t body = span.is(at, U' ') ? at + 1 : at;
+    const std::size_t end =
+        span.run(body, [&](std::size_t i) { return span.has(i) && !span.space(i) && !in(STOPS, span, i); });
+    return end > body ? end : at;
+}
+
+// Where `text` at `at` ends, or `at`.
+std::size_t literal(const Span &span, std::size_t at, std::u32string_view text) {
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        if (!span.is(at + i, text[i])) {
+            return at;
+        }
+    }
+    return at + text.size();
+}
+
+// <sentinel:[0-9]+>
+std::size_t sentinel(const Span &span, std::size_t at) {
+    const std::size_t body = literal(span, at, U"<sentinel:");
+    const std::size_t end = span.run(body, [&](std::size_t i) { return span.between(i, U'0', U'9'); });
+    return body > at && end > body && span.is(end, U'>') ? end + 1 : at;
+}
+
+// IMGIMG[A-I]{1,4}Z
+std::size_t image(const Span &span, std::size_t at) {
+    const std::size_t body = literal(span, at, U"IMGIMG");
+    std::size_t end = body;
+    while (end < body + 4 && span.between(end, U'A', U'I')) {
+        ++end;
+    }
+    return body > at && end > body && span.is(end, U'Z') ? end + 1 : at;
+}
+
+// [\t\n]|    |  (four spaces, or two)
+std::size_t indentation(const Span &span, std::size_t at) {
+    if (span.is(at, U'\t') || span.is(at, U'\n')) {
+        return at + 1;
+    }
+    const std::size_t four = literal(span, at, U"    ");
+    return four > at ? four : literal(span, at, U"  ");
+}
+
+// [\p{P}!-/:-@\[-`{-~]
+std::size_t one_punctuation(const Span &span, std::size_t at) {
+    const bool found = span.is(at, Class::punctuation) || (span.is(at, Class::symbol) && span[at] < 0x80);
+    return found ? at + 1 : at;
+}
+
+// \s+$
+void trailing_space(const Span &span, std::vector<std::size_t> &ends) {
+    std::size_t begin = span.end();
+    while (begin > span.begin() && span.space(begin - 1)) {
+        --begin;
+    }
+    if (begin > span.begin() && begin < span.end()) {
+        ends.push_back(begin);
+    }
+    ends.push_back(span.end());
+}
+
+// A run of numbers in groups of three, counted from its end; the first group may be shorter.
+void thousands(const Span &span, std::vector<std::size_t> &ends) {
+    std::size_t done = span.begin();
+    for (std::size_t at = span.begin(); at < span.end();) {
+        const std::size_t end = span.run(at, Class::number);
+        if (end == at) {
+            ++at;
+            continue;
+        }
+        if (at > done) {
+            ends.push_back(at);
+        }
+        const std::size_t first = (end - at) % 3;
+        for (at = first > 0 ? at + first : at + 3; at <= end; at += 3) {
+            ends.push_back(at);
+        }
+        at = done = end;
+    }
+    if (done < span.end()) {
+        ends.push_back(span.end());
+    }
+}
+
+// (?=([0-9]{3})+(?![0-9])): cuts before groups of three ASCII digits, and nowhere else.
+void before_thousands(const Span &span, std::vector<std::size_t> &ends) {
+    for (std::size_t at = span.begin(); at < span.end();) {
+        const std::size_t end = span.run(at, [&](std::size_t i) { return span.between(i, U'0', U'9'); });
+        for (std::size_t cut = at + (end - at) % 3; cut < end; cut += 3) {
+            if (cut > span.begin()) {
+                ends.push_back(cut);
+            }
+        }
+        at = std::max(end, at + 1);
+    }
+    ends.push_back(span.end());
+}
+
+// joined_word<3>, but white space without a line end in it is cut as \s{512}(?!\S)|\s{256}(?!\S)|…|\s{4}(?!\S)|
+// \s{1,2}(?!\S)|\s{1}.
+void jais2(const Span &span, std::vector<std::size_t> &ends) {
+    static constexpr std::size_t LENGTHS[] = {512, 256, 128, 64, 32, 16, 8, 4, 2, 1};
+    for (std::size_t at = span.begin(); at < span.end();) {
+        const std::size_t after = span.run(at, Class::space);
+        std::size_t end = joined_word<3>(span, at);
+        if (end < after || (end == after && !span.has(after) && !span.line_end(end - 1))) {
+            // White space alone: up to here, the whole run but for what the text after it takes.
+            while (at < end && !span.line_end(end - 1)) {
+                for (const std::size_t length : LENGTHS) {
+                    if (length <= end - at) {
+                        at += length;
+                        ends.push_back(at);
+                        break;
+                    }
+                }
+            }
+        }
+        if (end > at) {
+            ends.push_back(end);
+            at = end;
+        }
+    }
+}
+
+constexpr SplitStep GPT2[] = {each<gpt2_word>};
+constexpr SplitStep DIGITS[] = {each<numbers<1>>, each<gpt2_word>};
+constexpr SplitStep QWEN2[] = {each<joined_word<1>>};
+constexpr SplitStep LLAMA3[] = {each<joined_word<3>>};
+constexpr SplitStep TEKKEN[] = {each<cased_word<1>>};
+constexpr SplitStep GPT4O[] = {each<cased_word<3>>};
+constexpr SplitStep DEFAULT[] = {each<falcon_punctuation<false>>, each<gpt2_word>, each<all_numbers>,
+                                 each<three_digits>};
+constexpr SplitStep FALCON[] = {each<falcon_punctuation<true>>, each<gpt2_word>, each<three_digits>};
+constexpr SplitStep DEEPSEEK_LLM[] = {
+    each<line_end>, each<spaced_set<CASED_LETTERS>>, each<spaced_set<WIDE_PUNCTUATION>>,
+    trailing_space, each<run_of<EASTERN>>,           each<all_numbers>};
+constexpr SplitStep DEEPSEEK_CODER[] = {each<line_end>, each<spaced_run<Class::letter>>,
+                                        each<spaced_run<Class::punctuation>>, each<run_of<EASTERN>>, each<numbers<1>>};
+constexpr SplitStep DEEPSEEK3[] = {each<numbers<3>>, each<run_of<HAN_AND_KANA>>,
+                                   each<deepseek3_word<Lines::after_signs>>};
+constexpr SplitStep SPARK[] = {each<numbers<3>>, each<run_of<HAN_AND_KANA>>, each<deepseek3_word<Lines::alone>>,
+                               each<numbers<1>>};
+constexpr SplitStep AFMOE[] = {thousands, each<run_of<UNSPACED>>, each<deepseek3_word<Lines::after_signs>>};
+constexpr SplitStep QWEN35[] = {each<qwen35_word>};
+constexpr SplitStep UFAKZEKA[] = {each<joined_word<1, Contractions::no>>};
+constexpr SplitStep SEED[] = {each<seed_word>};
+constexpr SplitStep MINICPM5[] = {each<numbers<3>>, each<joined_word<3>>};
+constexpr SplitStep LAGUNA[] = {each<line>, each<joined_word<1>>};
+constexpr SplitStep EXAONE_MOE[] = {each<phrase>};
+constexpr SplitStep GRANITE[] = {each<cased_word<3, Marks::yes>>};
+constexpr SplitStep TINY_AYA[] = {thousands, each<marked_word<3>>};
+constexpr SplitStep YOUTU[] = {each<cjk_run>, each<marked_word<1>>};
+constexpr SplitStep KIMI[] = {each<kimi_word>};
+constexpr SplitStep SUPERBPE[] = {each<all_numbers>, before_thousands};
+constexpr SplitStep CHAMELEON[] = {each<sentinel>,   each<image>,           each<indentation>,
+                                   each<numbers<1>>, each<one_punctuation>, each<gpt2_word>};
+constexpr SplitStep BLOOM[] = {each<bloom_word>};
+constexpr SplitStep VIKING[] = {each<bloom_word>, each<numbers<1>>};
+constexpr SplitStep JAIS2[] = {jais2};
 
 }  // namespace
 
 std::optional<Pretokenizer> pretokenizer_named(std::string_view name) {
-    static constexpr std::pair<std::string_view, Pretokenizer> NAMES[] = {
-        {"gpt2", Pretokenizer::gpt2},     {"digits", Pretokenizer::digits}, {"qwen2", Pretokenizer::qwen2},
-        {"llama3", Pretokenizer::llama3}, {"tekken", Pretokenizer::tekken}, {"gpt4o", Pretokenizer::gpt4o},
+    struct Named {
+        std::string_view name;
+        std::span<const SplitStep> steps;
     };
-    for (const auto &[known, kind] : NAMES) {
-        if (name == known) {
-            return kind;
+    static constexpr Named ALL[] = {
+        {"gpt2", GPT2},
+        {"digits", DIGITS},
+        {"qwen2", QWEN2},
+        {"llama3", LLAMA3},
+        {"tekken", TEKKEN},
+        {"gpt4o", GPT4O},
+        {"default", DEFAULT},
+        {"falcon", FALCON},
+        {"deepseek-llm", DEEPSEEK_LLM},
+        {"deepseek-coder", DEEPSEEK_CODER},
+        {"deepseek3", DEEPSEEK3},
+        {"spark", SPARK},
+        {"afmoe", AFMOE},
+        {"qwen35", QWEN35},
+        {"ufakzeka", UFAKZEKA},
+        {"seed", SEED},
+        {"minicpm5", MINICPM5},
+        {"laguna", LAGUNA},
+        {"exaone-moe", EXAONE_MOE},
+        {"granite", GRANITE},
+        {"tiny-aya", TINY_AYA},
+        {"youtu", YOUTU},
+        {"kimi", KIMI},
+        {"superbpe", SUPERBPE},
+        {"chameleon", CHAMELEON},
+        {"bloom", BLOOM},
+        {"viking", VIKING},
+        {"jais2", JAIS2},
+    };
+    for (const Named &known : ALL) {
+        if (name == known.name) {
+            return Pretokenizer{known.steps};
         }
     }
     return std::nullopt;
 }
 
-void split_words(Pretokenizer kind, const std::vector<char32_t> &text, std::vector<std::size_t> &ends) {
-    const Span all(text, 0, text.size());
-    switch (kind) {
-        case Pretokenizer::gpt2: return split_span(all, gpt2_word, ends);
-        case Pretokenizer::digits: return split_digits(text, ends);
-        case Pretokenizer::qwen2: return split_span(all, joined_word<1>, ends);
-        case Pretokenizer::llama3: return split_span(all, joined_word<3>, ends);
-        case Pretokenizer::tekken: return split_span(all, cased_word<1>, ends);
-        case Pretokenizer::gpt4o: return split_span(all, cased_word<3>, ends);
+void split_words(Pretokenizer pretokenizer, const std::vector<char32_t> &text, std::vector<std::size_t> &ends) {
+    std::vector<std::size_t> pieces, words;
+    if (!text.empty()) {
+        pieces.push_back(text.size());
     }
+    for (const SplitStep step : pretokenizer.steps) {
+        words.clear();
+        std::size_t begin = 0;
+        for (const std::size_t end : pieces) {
+            step(Span(text, begin, end), words);
+            begin = end;
+        }
+        pieces.swap(words);
+    }
+    ends.insert(ends.end(), pieces.begin(), pieces.end());
 }
 
 }  // namespace bankml

@@ -12,9 +12,9 @@ std::vector<Class> expand() {
     std::vector<Class> classes(N_CODE_POINTS);
     const std::size_t n_runs = sizeof RUNS / sizeof RUNS[0];
     for (std::size_t i = 0; i < n_runs; ++i) {
-        const char32_t end = i + 1 < n_runs ? RUNS[i + 1] >> 2 : N_CODE_POINTS;
-        for (char32_t c = RUNS[i] >> 2; c < end; ++c) {
-            classes[c] = static_cast<Class>(RUNS[i] & 3);
+        const char32_t end = i + 1 < n_runs ? RUNS[i + 1] >> 3 : N_CODE_POINTS;
+        for (char32_t c = RUNS[i] >> 3; c < end; ++c) {
+            classes[c] = static_cast<Class>(RUNS[i] & 7);
         }
     }
     return classes;

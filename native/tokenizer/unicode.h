@@ -7,7 +7,7 @@
 
 namespace bankml::unicode {
 
-enum class Class : std::uint8_t { other, letter, number, space };
+enum class Class : std::uint8_t { other, letter, number, space, mark, punctuation, symbol };
 
 // The class of a code point in Unicode 15.1.0; of a value past U+10FFFF, `other`.
 Class class_of(char32_t code_point);

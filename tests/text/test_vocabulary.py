@@ -38,7 +38,7 @@ TOKENS, TYPES, MERGES = GOOD[KEY + "tokens"], GOOD[KEY + "token_type"], GOOD[KEY
         ({"model": "llama", "add_space_prefix": 1}, "tokenizer.ggml.add_space_prefix is an integer, not true or false"),
         ({"model": None}, "tokenizer.ggml.model is missing"),
         ({"model": 3}, "tokenizer.ggml.model is not a string"),
-        ({"pre": "viking"}, "tokenizer.ggml.pre: unsupported pre-tokenizer 'viking' (supported: gpt-2, llama-bpe,"),
+        ({"pre": "gemma4"}, "tokenizer.ggml.pre: unsupported pre-tokenizer 'gemma4' (supported: gpt-2, llama-bpe,"),
         ({"pre": None}, "tokenizer.ggml.pre is missing"),
         ({"tokens": None}, "tokenizer.ggml.tokens is missing"),
         ({"tokens": []}, "tokenizer.ggml.tokens is empty"),
