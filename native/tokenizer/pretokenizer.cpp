@@ -124,8 +124,11 @@ std::size_t literal(const Span &span, std::size_t at, std::u32string_view text) 
 // <sentinel:[0-9]+>
 std::size_t sentinel(const Span &span, std::size_t at) {
     const std::size_t body = literal(span, at, U"<sentinel:");
+    if (body == at) {
+        return at;
+    }
     const std::size_t end = span.run(body, [&](std::size_t i) { return span.between(i, U'0', U'9'); });
-    return body > at && end > body && span.is(end, U'>') ? end + 1 : at;
+    return end > body && span.is(end, U'>') ? end + 1 : at;
 }
 
 // IMGIMG[A-I]{1,4}Z
