@@ -4,6 +4,7 @@
 #include "bind/bind.h"
 #include "tokenizer/bpe.h"
 #include "tokenizer/spm.h"
+#include "tokenizer/wpm.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -99,6 +100,18 @@ private:
     bankml::Spm spm_;
 };
 
+class WpmTokenizer {
+public:
+    WpmTokenizer(const nb::list &tokens, const nb::bytes &rules, bool lower_case, bool strip_accents,
+                 std::int32_t unknown)
+        : wpm_({strings_of(tokens), rules_of(rules), lower_case, strip_accents, unknown}) {}
+
+    nb::list encode(const nb::bytes &text, bool parse_special) const { return ::encode(wpm_, text, parse_special); }
+
+private:
+    bankml::Wpm wpm_;
+};
+
 }  // namespace
 
 void register_tokenizer(nb::module_ &m) {
@@ -120,6 +133,13 @@ void register_tokenizer(nb::module_ &m) {
         .def(nb::init<const nb::list &, const nb::bytes &, const std::vector<float> &, bool, std::int32_t>(),
              "tokens"_a, "rules"_a, "scores"_a, "space_prefix"_a, "unknown"_a)
         .def("encode", &SpmTokenizer::encode, "text"_a, "parse_special"_a, encode_doc);
+    nb::class_<WpmTokenizer>(m, "WpmTokenizer",
+                             "WordPiece: the longest token first. `lower_case` and `strip_accents`: what is done to a "
+                             "text before; `unknown` "
+                             "stands for a word that tokens do not spell.")
+        .def(nb::init<const nb::list &, const nb::bytes &, bool, bool, std::int32_t>(), "tokens"_a, "rules"_a,
+             "lower_case"_a, "strip_accents"_a, "unknown"_a)
+        .def("encode", &WpmTokenizer::encode, "text"_a, "parse_special"_a, encode_doc);
     m.def(
         "first_in_hash_order",
         [](const nb::list &tokens, const nb::list &names) {

@@ -1,12 +1,13 @@
 #include "tokenizer/unicode.h"
 
+#include <algorithm>
+
 #include "tokenizer/unicode_tables.h"
 
 namespace bankml::unicode {
 namespace {
 
 constexpr char32_t N_CODE_POINTS = 0x110000;
-constexpr char32_t REPLACEMENT = 0xFFFD;
 
 std::vector<Class> expand() {
     std::vector<Class> classes(N_CODE_POINTS);
@@ -20,12 +21,29 @@ std::vector<Class> expand() {
     return classes;
 }
 
+// What a run of `table` maps `c` to, each code point past its first to `step` more; `c` itself where no run has it.
+template <std::size_t N>
+char32_t mapped(const std::uint64_t (&table)[N], char32_t c, char32_t step) {
+    constexpr std::uint64_t COUNT = (1 << 11) - 1, TO = (1 << 21) - 1;
+    const auto after = std::lower_bound(table, table + N, (std::uint64_t{c} + 1) << 32);
+    if (after == table) {
+        return c;
+    }
+    const std::uint64_t run = after[-1];
+    const auto past = c - static_cast<char32_t>(run >> 32);
+    return past > (run >> 21 & COUNT) ? c : static_cast<char32_t>(run & TO) + past * step;
+}
+
 }  // namespace
 
 Class class_of(char32_t code_point) {
     static const std::vector<Class> classes = expand();
     return code_point < N_CODE_POINTS ? classes[code_point] : Class::other;
 }
+
+char32_t lower_case(char32_t code_point) { return mapped(LOWER_CASE, code_point, 1); }
+
+char32_t base_of(char32_t code_point) { return mapped(BASES, code_point, 0); }
 
 std::size_t utf8_length(char32_t code_point) {
     return code_point < 0x80 ? 1 : code_point < 0x800 ? 2 : code_point < 0x10000 ? 3 : 4;

@@ -12,6 +12,7 @@ from tests import oracle
 from tests.text.gguf_metadata import read_header
 from tests.text.reference import ReferenceTokenizer
 from tests.text.small_vocabulary import metadata, write_gguf
+from tests.text.small_wordpiece import metadata as wordpiece_metadata
 from tests.text.strings import random_bytes, random_text
 
 pytestmark = pytest.mark.oracle
@@ -48,3 +49,14 @@ def test_the_vocabularies_of_real_models():
         pytest.skip(f"no models in {oracle.MODELS}")
     for path in paths:
         compare(Tokenizer.from_header(read_header(path)), ReferenceTokenizer(path), random.randrange(1 << 30))
+
+
+@pytest.mark.parametrize("flags", [{}, {"normalizer.lowercase": False}, {"normalizer.strip_accents": False}])
+def test_word_pieces(flags, tmp_path):
+    path, values = tmp_path / "small.gguf", {**metadata(), **wordpiece_metadata(**flags)}
+    write_gguf(path, values)
+    tokenizer, reference = Tokenizer.from_header(SimpleNamespace(metadata=values)), ReferenceTokenizer(path)
+    compare(tokenizer, reference, random.randrange(1 << 30))
+    for code_point in (*range(0xD800), *range(0xE000, 0x32000), *range(0xE0000, 0xE0200)):
+        text = f"a{chr(code_point)}b".encode()
+        assert tokenizer.encode(text) == reference.encode(text, True), hex(code_point)

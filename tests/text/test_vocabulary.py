@@ -31,7 +31,7 @@ TOKENS, TYPES, MERGES = GOOD[KEY + "tokens"], GOOD[KEY + "token_type"], GOOD[KEY
 @pytest.mark.parametrize(
     "changes, says",
     [
-        ({"model": "rwkv"}, "tokenizer.ggml.model: unsupported vocabulary 'rwkv' (supported: gpt2, llama)"),
+        ({"model": "rwkv"}, "tokenizer.ggml.model: unsupported vocabulary 'rwkv' (supported: gpt2, llama, bert)"),
         ({"model": "llama", "scores": [1.0]}, "tokenizer.ggml.scores has 1 entries for"),
         ({"model": "llama", "scores": "x"}, "tokenizer.ggml.scores is not an array of 32-bit numbers"),
         ({"model": "llama", "scores": [float("nan")] * len(TOKENS)}, "tokenizer.ggml.scores has an entry that is not"),

@@ -6,20 +6,45 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class VocabularyKind:
-    """A value of `tokenizer.ggml.model`: what holds where the header says nothing. None: the header has to."""
+    """A value of `tokenizer.ggml.model`: which arrays and options its header has, which tokens it has to name, and what
+    holds where it says nothing (of the tokens, by their keys). `encloses`: a text begins with the beginning-of-sequence
+    token and ends with the separator, whatever the header says."""
 
-    bos: int | None
-    eos: int | None
-    unknown: int | None
-    add_bos: bool
-    merges: bool
+    required: tuple[str, ...]
+    defaults: Mapping[str, int]
+    add_bos: bool = False
+    encloses: bool = False
+    space_prefix: bool = False
+    clean_spaces: bool = False
+    merges: bool = False
+    scores: bool = False
+    normalizer: bool = False
 
+
+BOS, EOS, UNKNOWN, SEPARATOR = "bos_token_id", "eos_token_id", "unknown_token_id", "seperator_token_id"
 
 KINDS: Mapping[str, VocabularyKind] = {
-    "gpt2": VocabularyKind(bos=11, eos=None, unknown=None, add_bos=False, merges=True),
-    "llama": VocabularyKind(bos=1, eos=2, unknown=0, add_bos=True, merges=False),
+    "gpt2": VocabularyKind(required=(EOS,), defaults={BOS: 11}, merges=True),
+    "llama": VocabularyKind(
+        required=(EOS,), defaults={BOS: 1, EOS: 2, UNKNOWN: 0}, add_bos=True, space_prefix=True, scores=True
+    ),
+    "bert": VocabularyKind(
+        required=(BOS, UNKNOWN, SEPARATOR),
+        defaults={BOS: 101, UNKNOWN: 100, SEPARATOR: 102},
+        encloses=True,
+        clean_spaces=True,
+        normalizer=True,
+    ),
 }
-"""Byte-level BPE, and SentencePiece's merges by score."""
+"""Byte-level BPE, SentencePiece's merges by score, and WordPiece."""
+
+
+@dataclass(frozen=True)
+class Normalizer:
+    """What is done to a text before WordPiece splits it."""
+
+    lower_case: bool
+    strip_accents: bool
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from bankml.text.vocabulary import (
 )
 
 SPACE = "\u2581"
-"""What stands for a space in SentencePiece's tokens."""
+"""What stands for a space in SentencePiece's tokens, and before a word in WordPiece's."""
 
 _NEVER, _WITH_PARSE_SPECIAL, _ALWAYS = range(3)
 
@@ -86,7 +86,8 @@ class Tokenizer:
 
     def added(self, tokens: list[int]) -> list[int]:
         """`tokens` with what texts of this vocabulary begin and end with."""
-        return [*self.begin, *tokens, *([self.vocabulary.eos] if self.vocabulary.add_eos else [])]
+        end = self.vocabulary.eos if self.vocabulary.add_eos else self.vocabulary.separator
+        return [*self.begin, *tokens, *([] if end is None else [end])]
 
     @property
     def begin(self) -> list[int]:
@@ -128,8 +129,8 @@ class Tokenizer:
         pieces = [self.spelling(token) for token in tokens]
         if pieces and self.vocabulary.space_prefix:
             pieces[0] = pieces[0].removeprefix(b" ")
-        joined, pretokenizer = b"".join(pieces), self.vocabulary.pretokenizer
-        if pretokenizer is not None and pretokenizer.clean_spaces:
+        joined = b"".join(pieces)
+        if self.vocabulary.clean_spaces:
             joined = cleaned(joined)
         return joined.decode("utf-8", "replace")
 
@@ -149,11 +150,11 @@ class Tokenizer:
 
     @property
     def eos_text(self) -> str:
-        """The text of the end-of-sequence token: a template's `eos_token`."""
-        return self.spelling(self.vocabulary.eos).decode(errors="replace")
+        """The text of the end-of-sequence token, "" without one: a template's `eos_token`."""
+        return "" if self.vocabulary.eos is None else self.spelling(self.vocabulary.eos).decode(errors="replace")
 
 
-def _encoder(vocabulary: Vocabulary) -> _native.BpeTokenizer | _native.SpmTokenizer:
+def _encoder(vocabulary: Vocabulary) -> _native.BpeTokenizer | _native.SpmTokenizer | _native.WpmTokenizer:
     strips = vocabulary.strips_right or bytes(len(vocabulary.tokens))
     cuts = vocabulary.attributes.translate(_CUTS)
     rules = bytes(cut + 8 * strip for cut, strip in zip(cuts, strips, strict=True))
@@ -163,6 +164,9 @@ def _encoder(vocabulary: Vocabulary) -> _native.BpeTokenizer | _native.SpmTokeni
             vocabulary.tokens, rules, vocabulary.merges, pretokenizer.splitter, pretokenizer.whole_words
         )
     unknown = -1 if vocabulary.unknown is None else vocabulary.unknown
+    normalizer = vocabulary.normalizer
+    if normalizer is not None:
+        return _native.WpmTokenizer(vocabulary.tokens, rules, normalizer.lower_case, normalizer.strip_accents, unknown)
     return _native.SpmTokenizer(vocabulary.tokens, rules, vocabulary.scores, vocabulary.space_prefix, unknown)
 
 

@@ -13,7 +13,18 @@ from typing import Any, Protocol
 from bankml import _native
 from bankml.errors import Refused, UnsupportedModel
 from bankml.gguf.values import describe, shown
-from bankml.text.kinds import COMMON_PRETOKENIZERS, KINDS, PRETOKENIZERS, Pretokenizer
+from bankml.text.kinds import (
+    BOS,
+    COMMON_PRETOKENIZERS,
+    EOS,
+    KINDS,
+    PRETOKENIZERS,
+    SEPARATOR,
+    Normalizer,
+    Pretokenizer,
+)
+from bankml.text.kinds import UNKNOWN as UNKNOWN_KEY
+from bankml.text.purposes import ALWAYS_SHOWN, ENDS, FILL_IN_THE_MIDDLE
 
 PREFIX = "tokenizer.ggml."
 
@@ -21,92 +32,10 @@ PREFIX = "tokenizer.ggml."
 UNKNOWN, UNUSED, NORMAL, CONTROL, USER_DEFINED, BYTE, UNDEFINED = 1, 2, 4, 8, 16, 32, 64
 _ATTRIBUTES = bytes([UNDEFINED, NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE])  # by `token_type`
 
-_ENDS = (
-    "<|eot_id|>",
-    "<|im_end|>",
-    "<|end|>",
-    "<|return|>",
-    "<|call|>",
-    "<|flush|>",
-    "<|calls|>",
-    "<end_of_turn>",
-    "<|endoftext|>",
-    "</s>",
-    "<|eom_id|>",
-    "<EOT>",
-    "_<EOT>",
-    "[EOT]",
-    "[EOS]",
-    "<|end_of_text|>",
-    "<end_of_utterance>",
-    "<eos>",
-    "<turn|>",
-    "<|tool_response>",
-    "<｜end▁of▁sentence｜>",
-    "[e~[",
-)
-_ALWAYS_SHOWN = ("<|channel|>", "<|message|>", "<|start|>", "<|constrain|>")
-
-
-@dataclass(frozen=True)
-class _Purpose:
-    """A purpose of a token: the header keys that name it, else the texts it is recognized by."""
-
-    keys: tuple[str, ...]
-    names: tuple[str, ...]
-    ends_generation: bool = False
-
-
-_FILL_IN_THE_MIDDLE = (
-    _Purpose(
-        ("fim_pre_token_id", "prefix_token_id"),
-        (
-            "<|fim_prefix|>",
-            "<fim-prefix>",
-            "<fim_prefix>",
-            "<｜fim▁begin｜>",
-            "<PRE>",
-            "▁<PRE>",
-            "<|code_prefix|>",
-            "<|prefix|>",
-        ),
-    ),
-    _Purpose(
-        ("fim_suf_token_id", "suffix_token_id"),
-        (
-            "<|fim_suffix|>",
-            "<fim-suffix>",
-            "<fim_suffix>",
-            "<｜fim▁hole｜>",
-            "<SUF>",
-            "▁<SUF>",
-            "<|code_suffix|>",
-            "<|suffix|>",
-        ),
-    ),
-    _Purpose(
-        ("fim_mid_token_id", "middle_token_id"),
-        (
-            "<|fim_middle|>",
-            "<fim-middle>",
-            "<fim_middle>",
-            "<｜fim▁end｜>",
-            "<MID>",
-            "▁<MID>",
-            "<|code_middle|>",
-            "<|middle|>",
-        ),
-    ),
-    _Purpose(("fim_pad_token_id",), ("<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<PAD>", "[PAD]"), ends_generation=True),
-    _Purpose(
-        ("fim_rep_token_id",),
-        ("<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<REPO>", "<reponame>"),
-        ends_generation=True,
-    ),
-    _Purpose(("fim_sep_token_id",), ("<|file_sep|>",), ends_generation=True),
-)
-_ENDING_KEYS = ("eos_token_id", "eot_token_id", "eom_token_id")
-_OTHER_KEYS = ("bos_token_id", "unknown_token_id", "seperator_token_id", "padding_token_id", "mask_token_id")
+_FLAGS = ("add_bos_token", "add_eos_token", "add_space_prefix")
+_NORMALIZER = ("normalizer.lowercase", "normalizer.strip_accents")
+_ENDING_KEYS = (EOS, "eot_token_id", "eom_token_id")
+_OTHER_KEYS = (BOS, UNKNOWN_KEY, SEPARATOR, "padding_token_id", "mask_token_id")
 
 
 class HasMetadata(Protocol):
@@ -120,8 +49,9 @@ class Vocabulary:
 
     `model` is a key of kinds.KINDS. Of byte-level BPE `merges` are best first, `pretokenizer` splits words; of
     SentencePiece `scores` has one float a token, `space_prefix` says whether a text begins with a space, and `unknown`
-    is the token for bytes that have none. `strips_right`: white space behind the token goes with it, one byte a token.
-    With `add_bos` and `add_eos` a text begins and ends with those tokens, where that is asked for.
+    is the token for bytes that have none; of WordPiece it is that for words, and `normalizer` is set. `strips_right`:
+    white space behind the token goes with it, one byte a token. With `add_bos` and `add_eos` a text begins and ends
+    with those tokens, where that is asked for; with a `separator` it ends with that one.
     """
 
     model: str
@@ -129,7 +59,8 @@ class Vocabulary:
     attributes: bytes
     end_of_generation: frozenset[int]
     bos: int | None
-    eos: int
+    eos: int | None
+    separator: int | None = None
     unknown: int | None = None
     add_bos: bool = False
     add_eos: bool = False
@@ -137,6 +68,8 @@ class Vocabulary:
     pretokenizer: Pretokenizer | None = None
     scores: Sequence[float] = ()
     space_prefix: bool = False
+    clean_spaces: bool = False
+    normalizer: Normalizer | None = None
     strips_right: bytes = b""
 
     @classmethod
@@ -158,7 +91,7 @@ def supported_kind(metadata: Mapping[str, Any]) -> tuple[str, Pretokenizer | Non
         if pretokenizer is None:
             known = f"{', '.join(COMMON_PRETOKENIZERS)} and {len(PRETOKENIZERS) - len(COMMON_PRETOKENIZERS)} more"
             raise UnsupportedModel(f"{PREFIX}pre: unsupported pre-tokenizer {shown(name)} (supported: {known})")
-    for key in ("add_bos_token", "add_eos_token", "add_space_prefix"):
+    for key in (*_FLAGS, *(_NORMALIZER if KINDS[model].normalizer else ())):
         _flag(metadata, key, False)
     _refuse_suppressed(metadata)
     return model, pretokenizer
@@ -175,13 +108,13 @@ def _read(metadata: Mapping[str, Any]) -> Vocabulary:
         raise Refused(f"{PREFIX}tokens has {shown(again)} twice")
     attributes = bytearray(_attributes(metadata, tokens))
     named = _named_ids(metadata, len(tokens))
-    defaults = {"bos_token_id": kind.bos, "eos_token_id": kind.eos, "unknown_token_id": kind.unknown}
-    named = {key: id for key, id in defaults.items() if id is not None and id < len(tokens)} | named
-    if "eos_token_id" not in named:
-        raise Refused(f"{PREFIX}eos_token_id is missing")
+    named = {key: id for key, id in kind.defaults.items() if id < len(tokens)} | named
+    if missing := [key for key in kind.required if key not in named]:
+        raise Refused(f"{PREFIX}{missing[0]} is missing")
     ends = _complete(tokens, ids, attributes, named)
-    bos = named.get("bos_token_id")
-    add_bos = _flag(metadata, "add_bos_token", kind.add_bos if pretokenizer is None else pretokenizer.add_bos)
+    bos = named.get(BOS)
+    default = kind.add_bos if pretokenizer is None else pretokenizer.add_bos
+    add_bos = kind.encloses or _flag(metadata, "add_bos_token", default)
     if add_bos and bos is None:
         raise Refused(f"{PREFIX}add_bos_token is true, but {PREFIX}bos_token_id is missing")
     return Vocabulary(
@@ -190,16 +123,26 @@ def _read(metadata: Mapping[str, Any]) -> Vocabulary:
         attributes=bytes(attributes),
         end_of_generation=frozenset(ends),
         bos=bos,
-        eos=named["eos_token_id"],
-        unknown=named.get("unknown_token_id"),
+        eos=named.get(EOS),
+        separator=named[SEPARATOR] if kind.encloses else None,
+        unknown=named.get(UNKNOWN_KEY),
         add_bos=add_bos,
-        add_eos=_flag(metadata, "add_eos_token", False),
+        add_eos=not kind.encloses and _flag(metadata, "add_eos_token", False),
         merges=_merges(metadata) if kind.merges else (),
         pretokenizer=pretokenizer,
-        scores=() if kind.merges else _scores(metadata, len(tokens)),
-        space_prefix=not kind.merges and _flag(metadata, "add_space_prefix", True),
+        scores=_scores(metadata, len(tokens)) if kind.scores else (),
+        space_prefix=not kind.merges and _flag(metadata, "add_space_prefix", kind.space_prefix),
+        clean_spaces=kind.clean_spaces if pretokenizer is None else pretokenizer.clean_spaces,
+        normalizer=_normalizer(metadata, attributes) if kind.normalizer else None,
         strips_right=_strips_right(metadata, tokens, ids, attributes),
     )
+
+
+def _normalizer(metadata: Mapping[str, Any], attributes: bytearray) -> Normalizer:
+    if any(attribute & BYTE for attribute in attributes):
+        raise Refused(f"{PREFIX}token_type says that a token is a byte, which WordPiece does not have")
+    lower_case = _flag(metadata, "normalizer.lowercase", True)
+    return Normalizer(lower_case, _flag(metadata, "normalizer.strip_accents", lower_case))
 
 
 def _merges(metadata: Mapping[str, Any]) -> list[str]:
@@ -273,7 +216,7 @@ def _attributes(metadata: Mapping[str, Any], tokens: Sequence[str]) -> bytes:
 
 
 def _named_ids(metadata: Mapping[str, Any], n_tokens: int) -> dict[str, int]:
-    keys = [*_ENDING_KEYS, *_OTHER_KEYS, *(key for purpose in _FILL_IN_THE_MIDDLE for key in purpose.keys)]
+    keys = [*_ENDING_KEYS, *_OTHER_KEYS, *(key for purpose in FILL_IN_THE_MIDDLE for key in purpose.keys)]
     named = {}
     for key in keys:
         value = metadata.get(PREFIX + key)
@@ -290,7 +233,7 @@ def _named_ids(metadata: Mapping[str, Any], n_tokens: int) -> dict[str, int]:
 def _complete(tokens: list[str], ids: Mapping[str, int], attributes: bytearray, named: Mapping[str, int]) -> set[int]:
     """Retypes tokens by their text, in `attributes`, and returns the end-of-generation tokens."""
     ends = set()
-    for purpose in _FILL_IN_THE_MIDDLE:
+    for purpose in FILL_IN_THE_MIDDLE:
         id = next((named[key] for key in reversed(purpose.keys) if key in named), None)
         if id is None:
             id = _known_by_name(tokens, ids, purpose.names)
@@ -298,11 +241,11 @@ def _complete(tokens: list[str], ids: Mapping[str, int], attributes: bytearray, 
                 attributes[id] |= CONTROL
         if id is not None and purpose.ends_generation:
             ends.add(id)
-    by_name = {name: ids[name] for name in _ENDS if name in ids}
+    by_name = {name: ids[name] for name in ENDS if name in ids}
     for id in by_name.values():
         attributes[id] |= CONTROL
     ends.update(by_name.values())
-    for name in _ALWAYS_SHOWN:
+    for name in ALWAYS_SHOWN:
         if name in ids:
             attributes[ids[name]] = USER_DEFINED
     ends.update(named[key] for key in _ENDING_KEYS if key in named)
@@ -379,7 +322,7 @@ def fill_in_tokens(metadata: Mapping[str, Any]) -> FillIn:
     ids = {token: id for id, token in enumerate(tokens)}
     named = _named_ids(metadata, len(tokens))
     found = []
-    for purpose in _FILL_IN_THE_MIDDLE:
+    for purpose in FILL_IN_THE_MIDDLE:
         id = next((named[key] for key in reversed(purpose.keys) if key in named), None)
         found.append(_known_by_name(tokens, ids, purpose.names) if id is None else id)
     prefix, suffix, middle, _, repository, separator = found
