@@ -38,7 +38,7 @@ def test_models_that_come_change_and_go_are_seen_without_a_reload(chromium, tmp_
         assert page.run(f"return {CHOICES}") == ["tiny", "other"]
         make_odd(other)
         rows(page, "tiny: ✓ resident", "other: not played here")
-        assert "tokenizer.ggml.pre: unsupported pre-tokenizer 'bloom'" in page.text and page.run(
+        assert "tokenizer.ggml.pre: unsupported pre-tokenizer 'pluto'" in page.text and page.run(
             f"return {CHOICES}"
         ) == ["tiny"]
         other.unlink()

@@ -37,5 +37,5 @@ def templated(path, template=TEMPLATE):
 
 def make_odd(path):
     """Gives a tiny Qwen3 a pre-tokenizer of the same length that is not played."""
-    known, other = (encode_value(ValueType.STRING, name) for name in ("qwen2", "bloom"))
+    known, other = (encode_value(ValueType.STRING, name) for name in ("qwen2", "pluto"))
     path.write_bytes(path.read_bytes().replace(known, other, 1))

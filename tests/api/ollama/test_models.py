@@ -64,7 +64,7 @@ def test_every_pin_is_listed_with_what_is_known_of_it(house):
         "native": False, "reason": "gone.gguf is pinned, but the file is missing", "file": "gone.gguf", "found": False,
     }  # fmt: skip
     odd = found["odd:latest"]["bankml"]
-    assert odd["found"] and not odd["native"] and "unsupported pre-tokenizer 'bloom'" in odd["reason"]
+    assert odd["found"] and not odd["native"] and "unsupported pre-tokenizer 'pluto'" in odd["reason"]
     assert found["odd:latest"]["details"]["quantization_level"] == "Q2_0"
 
 
@@ -77,7 +77,7 @@ def test_openai_clients_are_offered_what_is_played_and_told_when_its_file_was_wr
     assert reasons == {
         model["name"].removesuffix(":latest"): model["bankml"]["reason"] for model in get(house, "/api/tags")["models"]
     }
-    assert reasons["tiny"] is None and "unsupported pre-tokenizer 'bloom'" in reasons["odd"]
+    assert reasons["tiny"] is None and "unsupported pre-tokenizer 'pluto'" in reasons["odd"]
 
 
 def test_a_file_that_changes_is_looked_at_again(house):
