@@ -85,7 +85,7 @@ def _symmetric(weights: Floats, half: np.float32) -> tuple[Halves, Bytes]:
     blocks = weights.reshape(-1, Q4_0.weights)
     extreme = _at(blocks, np.abs(blocks).argmax(axis=1))
     # A block of zeros has the scale -0, whatever the sign of its zeros.
-    scale = np.where(extreme != 0, extreme, np.float32(0)) / -half
+    scale = -np.where(extreme != 0, extreme, np.float32(0)).astype(np.float32) / half
     codes = _to_integers(blocks * _inverse(scale)[:, None] + (half + np.float32(0.5)))
     return to_f16(scale), np.minimum(codes, int(2 * half - 1)).astype(np.uint8)
 
