@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from bankml.convert.dequantize import dequantize
-from bankml.convert.quantize import quantize, to_f16
+from bankml.convert.halves import to_f16
+from bankml.convert.quantize import quantize
 from bankml.gguf.block_types import BF16, BLOCK_TYPES, F16, Q1_0, Q2_0, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0
 from tests import oracle
 
@@ -96,6 +97,23 @@ def test_quantizers_of_finite_rows(ggml, type_):
     )  # fmt: skip
     assert written == theirs.size
     np.testing.assert_array_equal(quantize(rows.reshape(-1), type_).reshape(theirs.shape), theirs)
+
+
+@pytest.mark.parametrize("type_", [BLOCK_TYPES[number] for number in (12, 13, 14)], ids=lambda t: t.name)
+def test_quantizers_of_k_types(ggml, type_):
+    """Rows of one kind, of mixed kinds, and ordinary weights; finite, and of magnitudes that convert accepts."""
+    rng = np.random.default_rng(13)
+    odd = rows_of_32(1 << 14)
+    odd[np.abs(odd) > 65504] = 1
+    ordinary = (rng.standard_normal(1 << 19) / 20).astype(np.float32)
+    values = np.concatenate([odd.reshape(-1), odd[rng.permutation(len(odd))].reshape(-1), ordinary])
+    theirs = np.empty((values.size // 256, type_.size), np.uint8)
+    written = ggml.ggml_quantize_chunk(
+        ctypes.c_int(type_.id), values.ctypes.data_as(ctypes.c_void_p), theirs.ctypes.data_as(ctypes.c_void_p),
+        ctypes.c_int64(0), ctypes.c_int64(len(theirs)), ctypes.c_int64(256), None,
+    )  # fmt: skip
+    assert written == theirs.size
+    np.testing.assert_array_equal(quantize(values, type_).reshape(theirs.shape), theirs)
 
 
 def test_f16_rounding(ggml):

@@ -1,9 +1,12 @@
+from hashlib import sha256
+
 import numpy as np
 import pytest
 
 from bankml.convert import requantize as convert_module
 from bankml.convert.dequantize import dequantize
-from bankml.convert.quantize import quantize, to_f16
+from bankml.convert.halves import to_f16
+from bankml.convert.quantize import quantize
 from bankml.convert.requantize import convert_gguf
 from bankml.errors import FileProblem, Refused, UsageError
 from bankml.gguf.block_types import BF16, BLOCK_TYPES, F16, F32, Q1_0, Q2_0, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0
@@ -63,7 +66,21 @@ def tensors(path):
 
 @pytest.mark.parametrize(
     ("type_", "file_type"),
-    [(F32, 0), (F16, 1), (Q4_0, 2), (Q4_1, 3), (Q8_0, 7), (Q5_0, 8), (Q5_1, 9), (BF16, 32), (Q1_0, 40), (Q2_0, 41)],
+    [
+        (F32, 0),
+        (F16, 1),
+        (Q4_0, 2),
+        (Q4_1, 3),
+        (Q8_0, 7),
+        (Q5_0, 8),
+        (Q5_1, 9),
+        (BLOCK_TYPES[12], 15),
+        (BLOCK_TYPES[13], 17),
+        (BLOCK_TYPES[14], 18),
+        (BF16, 32),
+        (Q1_0, 40),
+        (Q2_0, 41),
+    ],
 )
 def test_every_type_in_every_type_out(source, tmp_path, type_, file_type, monkeypatch):
     monkeypatch.setattr(convert_module, "CHUNK_WEIGHTS", 512)
@@ -135,6 +152,20 @@ BLOCKS = [
 @pytest.mark.parametrize(("type_", "weights", "expected"), BLOCKS)
 def test_blocks_that_ggml_wrote(type_, weights, expected):
     assert quantize(weights, type_).tobytes().hex() == expected
+
+
+K_BLOCKS = [
+    (12, "c48211f162cdb2bc7855a48d263b1d1c7f47560bbbf1398349968f91a26250ff"),
+    (13, "e185b5047827bd536671d6503ed087feb80c33f5894a492e58d8e7d18209c918"),
+    (14, "55c2f4e6303478ed480db2f362b38ccc24fc1183d0c0b7886779dcc6f53ea87c"),
+]
+
+
+@pytest.mark.parametrize(("number", "digest"), K_BLOCKS)
+def test_k_blocks_that_ggml_wrote(number, digest):
+    weights = (((np.arange(2048) * 7919) % 4001 - 1900) / np.float32(4096)).astype(np.float32)
+    weights[256:512] = 0
+    assert sha256(quantize(weights, BLOCK_TYPES[number]).tobytes()).hexdigest() == digest
 
 
 def test_what_llama_quantize_leaves_alone_is_f32(tmp_path):

@@ -151,7 +151,7 @@ def _model_commands(command: Command) -> None:
     convert.add_argument("-o", "--output", metavar="OUT.gguf", required=True, help="the file to write")
     convert.add_argument(
         "--outtype",
-        choices=("f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "q2_0", "q1_0"),
+        choices=("f32", "f16", "bf16", "q8_0", "q6_k", "q5_k", "q4_k", "q5_1", "q5_0", "q4_1", "q4_0", "q2_0", "q1_0"),
         required=True,
         help="weight type of the matrices",
     )

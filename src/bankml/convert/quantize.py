@@ -10,13 +10,11 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from bankml.gguf.block_types import BF16, F16, F32, Q1_0, Q2_0, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, BlockType
+from bankml.convert.halves import Bytes, Floats, Halves, to_f16
+from bankml.convert.quantize_k import q4_k, q5_k, q6_k
+from bankml.gguf.block_types import BF16, BLOCK_TYPES, F16, F32, Q1_0, Q2_0, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, BlockType
 
-Bytes = npt.NDArray[np.uint8]
-Halves = npt.NDArray[np.uint16]
-Floats = npt.NDArray[np.float32]
-
-F16_NAN = 0x7E00
+Q4_K, Q5_K, Q6_K = (BLOCK_TYPES[number] for number in (12, 13, 14))
 INT32_LIMIT = np.float32(2.0**31)
 
 
@@ -24,13 +22,6 @@ def quantize(weights: Floats, type_: BlockType) -> Bytes:
     """Returns uint8 of shape [bytes]. KeyError for a type that is not in `WRITERS`."""
     with np.errstate(all="ignore"):
         return WRITERS[type_](weights)
-
-
-def to_f16(values: Floats) -> Halves:
-    """f16 bits: to nearest, ties to even, out of range to infinity; any NaN is ggml's one quiet NaN with its sign."""
-    with np.errstate(all="ignore"):
-        bits = values.astype("<f2").view(np.uint16)
-    return np.where(np.isnan(values), (bits & 0x8000) | F16_NAN, bits).astype(np.uint16)
 
 
 def _f32(weights: Floats) -> Bytes:
@@ -171,6 +162,9 @@ WRITERS: dict[BlockType, Callable[[Floats], Bytes]] = {
     Q5_0: _q5_0,
     Q5_1: _q5_1,
     Q8_0: _q8_0,
+    Q4_K: q4_k,
+    Q5_K: q5_k,
+    Q6_K: q6_k,
     Q1_0: _q1_0,
     Q2_0: _q2_0,
 }

@@ -18,7 +18,7 @@ from bankml.errors import FileProblem, Refused, UsageError
 from bankml.files import open_regular, problem
 from bankml.gate.guard import guard_open, require_model
 from bankml.gate.identity import FileIdentity
-from bankml.gguf.block_types import BF16, F16, F32, Q1_0, Q2_0, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, BlockType
+from bankml.gguf.block_types import BF16, BLOCK_TYPES, F16, F32, Q1_0, Q2_0, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, BlockType
 from bankml.gguf.header import Header, TensorInfo
 from bankml.gguf.values import ValueType, shown
 from bankml.gguf.writer import TensorSpec, writing
@@ -60,6 +60,9 @@ OUT_TYPES = {
     "f16": OutType(F16, 1),
     "bf16": OutType(BF16, 32),
     "q8_0": OutType(Q8_0, 7),
+    "q6_k": OutType(BLOCK_TYPES[14], 18),
+    "q5_k": OutType(BLOCK_TYPES[13], 17),
+    "q4_k": OutType(BLOCK_TYPES[12], 15),
     "q5_1": OutType(Q5_1, 9),
     "q5_0": OutType(Q5_0, 8),
     "q4_1": OutType(Q4_1, 3),
