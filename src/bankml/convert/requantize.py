@@ -1,7 +1,7 @@
 """Rewrites a GGUF in another weight type: every matrix in one of `OUT_TYPES`, vectors (norms, biases) in F32.
 
 Matrices that llama-quantize leaves alone become F32 too. Keys and tensors keep their order; `general.file_type` and
-`general.quantization_version` are updated. Memory stays bounded: a few megabytes of one tensor at a time.
+`general.quantization_version` are updated. Memory stays bounded: a million weights of one tensor at a time.
 """
 
 import os
