@@ -15,7 +15,9 @@ from bankml.cli.serve import parse_address
 from bankml.errors import UsageError
 from tests.attacks.build import ARCH, gguf, string, tensor
 
-GOOD = gguf((ARCH, string("general.name", "Small\n")), (tensor("a", (32, 2), 8, 0), tensor("b", (8,), 0, 96)), 128)
+GOOD = gguf(
+    (ARCH, string("general.name", "Small\n")), (tensor("a.weight", (32, 2), 8, 0), tensor("b", (8,), 0, 96)), 128
+)
 HEX = sha256(GOOD).hexdigest()
 COMMAND = [sys.executable, "-m", "bankml"]
 
@@ -143,8 +145,10 @@ def test_convert(run, model):
     assert (code, out, err) == (0, "out.gguf: 2 tensors, matrices in F16\n", "")
     assert run("convert", model, "-o", "out.gguf", "--outtype", "f16")[0] == 1
     assert run("convert", model, "-o", "out.gguf", "--outtype", "f16", "--force")[0] == 0
+    code, out, err = run("convert", model, "-o", "other.gguf", "--outtype", "q8_0", "--imatrix", "i.gguf")
+    assert (code, out) == (1, "") and err.startswith("error: --imatrix is not supported")
     assert run("convert", model, "-o", "other.gguf", "--outtype", "q1_0")[2].startswith(
-        "refuse: m.gguf: tensor 'a' has rows"
+        "refuse: m.gguf: tensor 'a.weight' has rows"
     )
 
 
@@ -191,7 +195,7 @@ def test_addresses():
 def big(path, nbytes):
     """A model of one large matrix; sparse, so that it costs no disk."""
     rows = nbytes // 4096
-    head = gguf((ARCH,), (tensor("w", (1024, rows), 0, 0),), 1)
+    head = gguf((ARCH,), (tensor("w.weight", (1024, rows), 0, 0),), 1)
     path.write_bytes(head)
     os.truncate(path, len(head) - 1 + rows * 4096)
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from bankml.convert.dequantize import dequantize
-from bankml.convert.quantize import quantize, to_f16
+from bankml.convert.halves import to_f16
+from bankml.convert.quantize import quantize
 from bankml.gguf.block_types import BF16, BLOCK_TYPES, F16, Q1_0, Q2_0, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0
 from tests import oracle
 
@@ -64,6 +65,55 @@ def test_quantizers(ggml, type_):
         values.ctypes.data_as(ctypes.c_void_p), theirs.ctypes.data_as(ctypes.c_void_p), ctypes.c_int64(values.size)
     )
     np.testing.assert_array_equal(quantize(values, type_).reshape(BLOCKS, -1), theirs.reshape(BLOCKS, -1))
+
+
+EXTREMES = (0, -0.0, 1e-45, -1e-45, 1e-39, -1e-39, 3e-38, 0.5, -0.5, 1, -1, 65504, -65504, 1e30, -1e30, 1e37)
+
+
+def rows_of_32(n):
+    """Finite rows: ordinary, of ties, of extremes, of one magnitude with both signs, of either zero, of subnormals."""
+    rng = np.random.default_rng(11)
+    rows = rng.standard_normal((n, 32)).astype(np.float32) * np.exp(rng.uniform(-88, 10, (n, 1))).astype(np.float32)
+    part = n // 8
+    rows[:part] = rng.integers(-16, 17, (part, 32)) / np.float32(2)
+    rows[part : 2 * part] = rng.choice(np.array(EXTREMES, np.float32), (part, 32))
+    rows[2 * part : 3 * part] = rng.choice(np.array([-1, 1], np.float32), (part, 32)) * rows[2 * part : 3 * part, :1]
+    rows[3 * part : 3 * part + 64] = rng.choice(np.array([0, -0.0, 1], np.float32), (64, 32))
+    rows[3 * part + 64 : 3 * part + 128] = rng.choice(np.array([0, -0.0], np.float32), (64, 32))
+    subnormal = rng.integers(0, 1 << 24, (part, 32)) >> rng.integers(0, 24, (part, 1))
+    signs = rng.integers(0, 2, (part, 32)) << 31
+    rows[4 * part : 5 * part] = (subnormal | signs).astype(np.uint32).view(np.float32)
+    return np.ascontiguousarray(rows)
+
+
+@pytest.mark.parametrize("type_", [BF16, F16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0], ids=lambda t: t.name)
+def test_quantizers_of_finite_rows(ggml, type_):
+    rows = rows_of_32(1 << 17)
+    theirs = np.empty((len(rows), type_.nbytes(32)), np.uint8)
+    ggml.ggml_quantize_chunk.restype = ctypes.c_size_t
+    written = ggml.ggml_quantize_chunk(
+        ctypes.c_int(type_.id), rows.ctypes.data_as(ctypes.c_void_p), theirs.ctypes.data_as(ctypes.c_void_p),
+        ctypes.c_int64(0), ctypes.c_int64(len(rows)), ctypes.c_int64(32), None,
+    )  # fmt: skip
+    assert written == theirs.size
+    np.testing.assert_array_equal(quantize(rows.reshape(-1), type_).reshape(theirs.shape), theirs)
+
+
+@pytest.mark.parametrize("type_", [BLOCK_TYPES[number] for number in (12, 13, 14)], ids=lambda t: t.name)
+def test_quantizers_of_k_types(ggml, type_):
+    """Rows of one kind, of mixed kinds, and ordinary weights; finite, and of magnitudes that convert accepts."""
+    rng = np.random.default_rng(13)
+    odd = rows_of_32(1 << 14)
+    odd[np.abs(odd) > 65504] = 1
+    ordinary = (rng.standard_normal(1 << 19) / 20).astype(np.float32)
+    values = np.concatenate([odd.reshape(-1), odd[rng.permutation(len(odd))].reshape(-1), ordinary])
+    theirs = np.empty((values.size // 256, type_.size), np.uint8)
+    written = ggml.ggml_quantize_chunk(
+        ctypes.c_int(type_.id), values.ctypes.data_as(ctypes.c_void_p), theirs.ctypes.data_as(ctypes.c_void_p),
+        ctypes.c_int64(0), ctypes.c_int64(len(theirs)), ctypes.c_int64(256), None,
+    )  # fmt: skip
+    assert written == theirs.size
+    np.testing.assert_array_equal(quantize(values, type_).reshape(theirs.shape), theirs)
 
 
 def test_f16_rounding(ggml):

@@ -1,9 +1,12 @@
+from hashlib import sha256
+
 import numpy as np
 import pytest
 
 from bankml.convert import requantize as convert_module
 from bankml.convert.dequantize import dequantize
-from bankml.convert.quantize import quantize, to_f16
+from bankml.convert.halves import to_f16
+from bankml.convert.quantize import quantize
 from bankml.convert.requantize import convert_gguf
 from bankml.errors import FileProblem, Refused, UsageError
 from bankml.gguf.block_types import BF16, BLOCK_TYPES, F16, F32, Q1_0, Q2_0, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0
@@ -61,7 +64,24 @@ def tensors(path):
     return header, {t.name: raw[start + t.offset : start + t.offset + t.nbytes] for t in header.tensors}
 
 
-@pytest.mark.parametrize(("type_", "file_type"), [(F16, 1), (Q1_0, 40), (Q2_0, 41)])
+@pytest.mark.parametrize(
+    ("type_", "file_type"),
+    [
+        (F32, 0),
+        (F16, 1),
+        (Q4_0, 2),
+        (Q4_1, 3),
+        (Q8_0, 7),
+        (Q5_0, 8),
+        (Q5_1, 9),
+        (BLOCK_TYPES[12], 15),
+        (BLOCK_TYPES[13], 17),
+        (BLOCK_TYPES[14], 18),
+        (BF16, 32),
+        (Q1_0, 40),
+        (Q2_0, 41),
+    ],
+)
 def test_every_type_in_every_type_out(source, tmp_path, type_, file_type, monkeypatch):
     monkeypatch.setattr(convert_module, "CHUNK_WEIGHTS", 512)
     done = []
@@ -70,7 +90,8 @@ def test_every_type_in_every_type_out(source, tmp_path, type_, file_type, monkey
     before, old = tensors(source)
     after, new = tensors(out)
     assert sum(done) == sum(t.nbytes for t in before.tensors)
-    assert list(after.metadata) == list(before.metadata)
+    assert list(after.metadata) == [*before.metadata, "general.quantization_version"]
+    assert after.metadata["general.quantization_version"] == 2
     assert after.metadata["general.file_type"] == file_type and after.metadata["odd"] == b"\xff"
     assert after.alignment == 64 and [t.name for t in after.tensors] == [t.name for t in before.tensors]
     for was, now in zip(before.tensors, after.tensors, strict=True):
@@ -108,13 +129,85 @@ def test_quantizing_by_hand():
     assert quantize(np.zeros(64, np.float32), Q2_0).tobytes() == bytes(2) + b"\x55" * 16
 
 
-def write_one(path, values, shape=None, type_=F32):
+WEIGHTS = np.array([-3.5, -2, -1, -0.25, -0.0, 0, 0.125, 0.5, 1, 1.5, 2, 2.5, 3, 3.25, 3.5, 1e-3] * 2, np.float32)
+SUBNORMAL = np.array([3e-39, -1e-39, 0, 1e-45] * 8, np.float32)
+
+
+BLOCKS = [
+    (Q4_0, WEIGHTS, "00370033667788888899aabbddeeffffff88"),
+    (Q4_0, SUBNORMAL, "008000000000000000000000000000000000"),
+    (Q4_1, WEIGHTS, "773700c30033557788888899aabbccddeeeeff88"),
+    (Q4_1, SUBNORMAL, "0000008000000000000000000000000000000000"),
+    (Q5_0, WEIGHTS, "0033f0fff0ff0077bbff00001122557799bbeeffff00"),
+    (Q5_0, SUBNORMAL, "00800000000000000000000000000000000000000000"),
+    (Q5_1, WEIGHTS, "3a3300c3f0fff0ff0077bbee00000022446688bbddeeff00"),
+    (Q5_1, SUBNORMAL, "000000800000000000000000000000000000000000000000"),
+    (Q8_0, WEIGHTS, "0e2781b7dcf7000005122436495b6d767f0081b7dcf7000005122436495b6d767f00"),
+    (Q8_0, SUBNORMAL, "00000000000000000000000000000000000000000000000000000000000000000000"),
+    (BF16, WEIGHTS, "60c000c080bf80be00800000003e003f803fc03f00402040404050406040833a" * 2),
+    (BF16, SUBNORMAL, "21000b800000000021000b800000000021000b800000000021000b8000000000" * 2),
+]
+
+
+@pytest.mark.parametrize(("type_", "weights", "expected"), BLOCKS)
+def test_blocks_that_ggml_wrote(type_, weights, expected):
+    assert quantize(weights, type_).tobytes().hex() == expected
+
+
+K_BLOCKS = [
+    (12, "c48211f162cdb2bc7855a48d263b1d1c7f47560bbbf1398349968f91a26250ff"),
+    (13, "e185b5047827bd536671d6503ed087feb80c33f5894a492e58d8e7d18209c918"),
+    (14, "55c2f4e6303478ed480db2f362b38ccc24fc1183d0c0b7886779dcc6f53ea87c"),
+]
+
+
+@pytest.mark.parametrize(("number", "digest"), K_BLOCKS)
+def test_k_blocks_that_ggml_wrote(number, digest):
+    weights = (((np.arange(2048) * 7919) % 4001 - 1900) / np.float32(4096)).astype(np.float32)
+    weights[256:512] = 0
+    assert sha256(quantize(weights, BLOCK_TYPES[number]).tobytes()).hexdigest() == digest
+
+
+def test_what_llama_quantize_leaves_alone_is_f32(tmp_path):
+    names = (
+        "token_embd.weight",
+        "output.weight",
+        "blk.0.ffn_gate_inp.weight",
+        "blk.0.attn_q_norm.weight",
+        "position_embd.weight",
+        "blk.0.ffn_down_exps.weight",
+        "rope_freqs.bias",
+    )
+    specs = [TensorSpec(name, (32, 2), F16) for name in names] + [TensorSpec("one_row.weight", (32, 1), F16)]
+    entries = [("general.architecture", encode_value(ValueType.STRING, "llama"))]
+    with writing(tmp_path / "in.gguf", entries, specs) as out:
+        for spec in specs:
+            out.write(bytes(spec.nbytes))
+    convert_gguf(tmp_path / "in.gguf", tmp_path / "out.gguf", "q8_0")
+    types = {tensor.name: tensor.type for tensor in read_header(tmp_path / "out.gguf").tensors}
+    quantized = {"token_embd.weight", "output.weight", "blk.0.ffn_down_exps.weight"}
+    assert types == {spec.name: Q8_0 if spec.name in quantized else F32 for spec in specs}
+
+
+def test_bf16_keeps_what_f16_cannot_hold(tmp_path):
+    write_one(tmp_path / "in.gguf", np.array([1e30, -65520], np.float32))
+    convert_gguf(tmp_path / "in.gguf", tmp_path / "out.gguf", "bf16")
+    raw = tensors(tmp_path / "out.gguf")[1]["w.weight"]
+    assert np.frombuffer(raw, "<u2").tolist() == [0x714A, 0xC780] * 2
+    write_one(tmp_path / "in.gguf", np.array([0x7F7F8000], np.uint32).view(np.float32))
+    with pytest.raises(Refused, match="too large for bf16"):
+        convert_gguf(tmp_path / "in.gguf", tmp_path / "other.gguf", "bf16")
+    convert_gguf(tmp_path / "in.gguf", tmp_path / "other.gguf", "f32")
+
+
+def write_one(path, values, type_=F32):
+    """A model of one matrix, both of whose rows are `values`."""
     with writing(
         path,
         [("general.architecture", encode_value(ValueType.STRING, "llama"))],
-        [TensorSpec("w", shape or (len(values), 1), type_)],
+        [TensorSpec("w.weight", (len(values), 2), type_)],
     ) as out:
-        out.write(values.tobytes())
+        out.write(values.tobytes() * 2)
 
 
 @pytest.mark.parametrize(
@@ -128,8 +221,8 @@ def write_one(path, values, shape=None, type_=F32):
 )
 def test_weights_that_mean_nothing_are_refused_and_nothing_is_left(tmp_path, values, says):
     write_one(tmp_path / "in.gguf", np.array(values * 128, np.float32))
-    for outtype in ("f16", "q1_0", "q2_0"):
-        with pytest.raises(Refused, match=f"^in.gguf: tensor 'w' has a weight .*{says}"):
+    for outtype in ("f16", "q1_0", "q2_0", "q4_0", "q4_1", "q5_0", "q5_1", "q8_0"):
+        with pytest.raises(Refused, match=f"^in.gguf: tensor 'w.weight' has a weight .*{says}"):
             convert_gguf(tmp_path / "in.gguf", tmp_path / "out.gguf", outtype)
     assert [path.name for path in tmp_path.iterdir()] == ["in.gguf"]
 
@@ -137,7 +230,7 @@ def test_weights_that_mean_nothing_are_refused_and_nothing_is_left(tmp_path, val
 def test_the_largest_f16_is_kept(tmp_path):
     write_one(tmp_path / "in.gguf", np.array([65519.9, -65504], np.float32))
     convert_gguf(tmp_path / "in.gguf", tmp_path / "out.gguf", "f16")
-    assert dequantize(tensors(tmp_path / "out.gguf")[1]["w"], F16).tolist() == [65504, -65504]
+    assert dequantize(tensors(tmp_path / "out.gguf")[1]["w.weight"], F16).tolist() == [65504, -65504] * 2
 
 
 def test_a_file_type_that_was_missing_is_added(tmp_path):
@@ -149,11 +242,13 @@ def test_a_file_type_that_was_missing_is_added(tmp_path):
 def test_what_is_refused_before_anything_is_written(tmp_path):
     path, out = tmp_path / "in.gguf", tmp_path / "out.gguf"
     write_one(path, np.zeros(96, np.float32))
-    with pytest.raises(Refused, match=r"^in.gguf: tensor 'w' has rows of 96, not a multiple of 64, the block of Q2_0$"):
+    with pytest.raises(
+        Refused, match=r"^in.gguf: tensor 'w.weight' has rows of 96, not a multiple of 64, the block of Q2_0$"
+    ):
         convert_gguf(path, out, "q2_0")
     write_one(path, np.zeros(96, np.int32), type_=BLOCK_TYPES[26])
     with pytest.raises(
-        Refused, match=r"^in.gguf: tensor 'w': unsupported weight type I32 \(supported: F32, F16, Q4_0, Q4_1"
+        Refused, match=r"^in.gguf: tensor 'w.weight': unsupported weight type I32 \(supported: F32, F16, Q4_0, Q4_1"
     ):
         convert_gguf(path, out, "f16")
     write_one(path, np.zeros(96, np.float32))

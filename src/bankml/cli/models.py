@@ -12,6 +12,8 @@ from bankml.errors import Refused, RequestError, UsageError
 def convert(arguments: Namespace) -> int:
     from bankml.convert.requantize import convert_gguf as rewrite
 
+    if arguments.imatrix is not None:
+        raise UsageError("--imatrix is not supported: convert writes what llama-quantize writes without one")
     if os.path.isdir(arguments.file):
         raise UsageError(
             f"{arguments.file} is a folder: `bankml create NAME -f Modelfile` converts it, with the line"

@@ -150,8 +150,12 @@ def _model_commands(command: Command) -> None:
     )
     convert.add_argument("-o", "--output", metavar="OUT.gguf", required=True, help="the file to write")
     convert.add_argument(
-        "--outtype", choices=("f16", "q1_0", "q2_0"), required=True, help="weight type of the matrices"
+        "--outtype",
+        choices=("f32", "f16", "bf16", "q8_0", "q6_k", "q5_k", "q4_k", "q5_1", "q5_0", "q4_1", "q4_0", "q2_0", "q1_0"),
+        required=True,
+        help="weight type of the matrices",
     )
+    convert.add_argument("--imatrix", metavar="FILE", help="refused: no type is written with an importance matrix")
     convert.add_argument("--force", action="store_true", help="replace an existing OUT.gguf")
 
     tokenize = command("tokenize", "models", "print the tokens of the text on stdin", "tokenize model.gguf < text")

@@ -1,7 +1,7 @@
-"""Rewrites a GGUF in another weight type: every matrix in F16, Q1_0 or Q2_0, vectors (norms, biases) in F32.
+"""Rewrites a GGUF in another weight type: every matrix in one of `OUT_TYPES`, vectors (norms, biases) in F32.
 
-Keys and tensors keep their order; `general.file_type` is updated. Memory stays bounded: a few megabytes of one tensor
-at a time.
+Matrices that llama-quantize leaves alone become F32 too. Keys and tensors keep their order; `general.file_type` and
+`general.quantization_version` are updated. Memory stays bounded: a million weights of one tensor at a time.
 """
 
 import os
@@ -18,14 +18,31 @@ from bankml.errors import FileProblem, Refused, UsageError
 from bankml.files import open_regular, problem
 from bankml.gate.guard import guard_open, require_model
 from bankml.gate.identity import FileIdentity
-from bankml.gguf.block_types import F16, F32, Q1_0, Q2_0, BlockType
+from bankml.gguf.block_types import BF16, BLOCK_TYPES, F16, F32, Q1_0, Q2_0, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, BlockType
 from bankml.gguf.header import Header, TensorInfo
 from bankml.gguf.values import ValueType, shown
 from bankml.gguf.writer import TensorSpec, writing
 
 FILE_TYPE_KEY = "general.file_type"
+QUANTIZATION_VERSION_KEY = "general.quantization_version"
+QUANTIZATION_VERSION = 2
 CHUNK_WEIGHTS = 1 << 20
-LARGEST_F16 = 65504.0
+# The least magnitudes that are rounded to infinity: half way from the largest finite value to the next power of two.
+F16_OVERFLOW = (65504.0 + 2.0**16) / 2
+BF16_OVERFLOW = ((2.0**8 - 1) * 2.0**120 + 2.0**128) / 2
+
+# Matrices that llama-quantize (b11192) leaves alone: by their whole name, and by a part of it.
+KEPT_NAMES = ("position_embd.weight", "token_types.weight")
+KEPT_PARTS = (
+    "_norm.weight",
+    "ffn_gate_inp.weight",
+    "altup",
+    "laurel",
+    "per_layer_model_proj",
+    "ssm_conv1d",
+    "shortconv.conv.weight",
+    "attn_rel_b.weight",
+)
 
 Progress = Callable[[int], object]  # called with the number of input bytes converted since the last call
 
@@ -38,7 +55,21 @@ class OutType:
     file_type: int
 
 
-OUT_TYPES = {"f16": OutType(F16, 1), "q1_0": OutType(Q1_0, 40), "q2_0": OutType(Q2_0, 41)}
+OUT_TYPES = {
+    "f32": OutType(F32, 0),
+    "f16": OutType(F16, 1),
+    "bf16": OutType(BF16, 32),
+    "q8_0": OutType(Q8_0, 7),
+    "q6_k": OutType(BLOCK_TYPES[14], 18),
+    "q5_k": OutType(BLOCK_TYPES[13], 17),
+    "q4_k": OutType(BLOCK_TYPES[12], 15),
+    "q5_1": OutType(Q5_1, 9),
+    "q5_0": OutType(Q5_0, 8),
+    "q4_1": OutType(Q4_1, 3),
+    "q4_0": OutType(Q4_0, 2),
+    "q2_0": OutType(Q2_0, 41),
+    "q1_0": OutType(Q1_0, 40),
+}
 
 
 def convert_gguf(
@@ -53,7 +84,7 @@ def convert_gguf(
 
     Refused before anything is written: a header the guard refuses, an unsupported weight type, a row that is not a
     multiple of the new type's block. Refused during conversion, leaving no file: a weight that is not finite, or too
-    large for f16. Raises UsageError, Refused, Truncated or FileProblem.
+    large for the new type. Raises UsageError, Refused, Truncated or FileProblem.
     """
     out = OUT_TYPES[outtype]
     with open_regular(source) as file:
@@ -85,12 +116,12 @@ def _check_target(source: str | os.PathLike[str], target: str | os.PathLike[str]
 
 
 def _spec(name: str, tensor: TensorInfo, type_: BlockType) -> TensorSpec:
-    """The converted tensor: a vector becomes F32, anything with two or more dimensions `type_`."""
+    """The converted tensor: a matrix becomes `type_`; a vector, or a matrix that llama-quantize leaves alone, F32."""
     if tensor.type not in READABLE:
         known = ", ".join(row.name for row in READABLE)
         what = f"{name}: tensor {shown(tensor.name)}"
         raise Refused(f"{what}: unsupported weight type {tensor.type.name} (supported: {known})")
-    if len(tensor.shape) == 1:
+    if not _quantized(tensor):
         return TensorSpec(tensor.name, tensor.shape, F32)
     if tensor.shape[0] % type_.weights:
         raise Refused(
@@ -100,12 +131,22 @@ def _spec(name: str, tensor: TensorInfo, type_: BlockType) -> TensorSpec:
     return TensorSpec(tensor.name, tensor.shape, type_)
 
 
+def _quantized(tensor: TensorInfo) -> bool:
+    """As llama-quantize decides; a matrix of one row is a vector to ggml."""
+    if all(extent == 1 for extent in tensor.shape[1:]):
+        return False
+    name = tensor.name
+    return name.endswith("weight") and name not in KEPT_NAMES and not any(part in name for part in KEPT_PARTS)
+
+
 def _entries(header: Header, out: OutType) -> Iterator[tuple[str, bytes]]:
-    file_type = ValueType.UINT32.to_bytes(4, "little") + out.file_type.to_bytes(4, "little")
+    written = {
+        key: ValueType.UINT32.to_bytes(4, "little") + value.to_bytes(4, "little")
+        for key, value in ((QUANTIZATION_VERSION_KEY, QUANTIZATION_VERSION), (FILE_TYPE_KEY, out.file_type))
+    }
     for key in header.metadata:
-        yield key, file_type if key == FILE_TYPE_KEY else header.encoded(key)
-    if FILE_TYPE_KEY not in header.metadata:
-        yield FILE_TYPE_KEY, file_type
+        yield key, written.pop(key) if key in written else header.encoded(key)
+    yield from written.items()
 
 
 def _pieces(file: BinaryIO, name: str, start: int, tensor: TensorInfo) -> Iterator[bytes]:
@@ -138,6 +179,7 @@ def check_finite(what: str, weights: npt.NDArray[np.float32], type_: BlockType) 
     largest = float(np.abs(weights).max())
     if not np.isfinite(largest):
         raise Refused(f"{what} has a weight that is not finite")
-    # The next f16 would be 65536; values nearer to it than to 65504 round to infinity.
-    if type_ is not F32 and largest >= (LARGEST_F16 + 65536.0) / 2:
-        raise Refused(f"{what} has a weight of magnitude {largest:g}, too large for f16")
+    limits = {F32: (np.inf, "F32"), BF16: (BF16_OVERFLOW, "bf16")}
+    limit, name = limits.get(type_, (F16_OVERFLOW, "f16"))
+    if largest >= limit:
+        raise Refused(f"{what} has a weight of magnitude {largest:g}, too large for {name}")
