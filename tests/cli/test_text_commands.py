@@ -89,6 +89,13 @@ def test_refusals_name_the_file(run, tmp_path):
         for command in ("tokenize", "chat-template"):
             code, out, err = run(b"[]", command, model)
             assert (code, out) == (2, "") and err.startswith("refuse: m.gguf: ")
-    for template in (None, b"\xff"):
-        code, out, err = run(b"[]", "chat-template", write_model(tmp_path / "m.gguf", chat_template=template))
-        assert (code, out) == (2, "") and "no chat template" in err
+    code, out, err = run(b"[]", "chat-template", write_model(tmp_path / "m.gguf", chat_template=b"\xff"))
+    assert (code, out) == (2, "") and "tokenizer.chat_template is " in err and err.endswith("must be a UTF-8 string\n")
+
+
+def test_a_model_without_a_template_is_written_as_chatml(run, tmp_path):
+    messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "hé"}]
+    expected = "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nhé<|im_end|>\n<|im_start|>assistant\n"
+    for template in (None, ""):
+        model = write_model(tmp_path / "m.gguf", chat_template=template)
+        assert run(json.dumps(messages).encode(), "chat-template", model) == (0, expected, "")

@@ -6,7 +6,7 @@ from argparse import Namespace
 
 from bankml.cli.output import about, file_bar, say, write
 from bankml.cli.stdin import read_bytes, request_in, text_in
-from bankml.errors import Refused, RequestError, UsageError
+from bankml.errors import RequestError, UsageError
 
 
 def convert(arguments: Namespace) -> int:
@@ -43,8 +43,7 @@ def tokenize(arguments: Namespace) -> int:
 
 def chat_template(arguments: Namespace) -> int:
     from bankml.gate.guard import guard, require_model
-    from bankml.gguf.values import describe
-    from bankml.library.supported import TEMPLATE_KEY
+    from bankml.library.supported import template_source
 
     header = require_model(guard(arguments.file))
 
@@ -56,10 +55,7 @@ def chat_template(arguments: Namespace) -> int:
 
     with about(arguments.file):
         tokenizer = Tokenizer.from_header(header)
-        source = header.metadata.get(TEMPLATE_KEY)
-        if not isinstance(source, str):
-            raise Refused(f"{TEMPLATE_KEY} is {'missing' if source is None else describe(source)}: no chat template")
-        template = ChatTemplate(source, tokenizer.template_tokens)
+        template = ChatTemplate(template_source(header), tokenizer.template_tokens)
     try:
         prompt = format_of(FormatRequest(template, read_conversation(request_in(read_bytes())))).prompt
     except RequestError as error:

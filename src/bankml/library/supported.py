@@ -2,10 +2,16 @@
 
 from bankml.errors import Refused, Truncated, one_line
 from bankml.gguf.header import Header
+from bankml.gguf.values import describe
 from bankml.model.config import computed_tensors, read_config, unsupported
 from bankml.text.vocabulary import supported_kind
 
 TEMPLATE_KEY = "tokenizer.chat_template"
+CHATML = (
+    "{% for message in messages %}{{ '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>\\n' }}"
+    "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
+)
+"""The template of a model that has none of its own, as in llama-server."""
 
 
 def require_supported(header: Header) -> None:
@@ -31,8 +37,8 @@ def native_report(header: Header) -> dict[str, object]:
 
 
 def template_source(header: Header) -> str:
-    """The model's chat template. Raises Refused if there is none."""
-    source = header.metadata.get(TEMPLATE_KEY)
+    """The model's chat template, CHATML if it has none. Raises Refused if it is not a string."""
+    source = header.metadata.get(TEMPLATE_KEY, "")
     if not isinstance(source, str):
-        raise unsupported(f"{TEMPLATE_KEY} is missing or not a string")
-    return source
+        raise unsupported(f"{TEMPLATE_KEY} is {describe(source)}, and must be a UTF-8 string")
+    return source or CHATML
