@@ -12,7 +12,7 @@ from tests.engine.engine_toys import END, ToyModel
 
 PATH = "/v1/chat/completions/control"
 TEMPLATE = kept()["templates"]["Qwen-Qwen3-0.6B"]
-THINKS = {"stream": True, "max_tokens": 60, "chat_template_kwargs": {"enable_thinking": True}}
+THINKS = {"stream": True, "max_tokens": 200, "chat_template_kwargs": {"enable_thinking": True}}
 
 
 def thinking(context):
@@ -60,7 +60,7 @@ def streamed(act, **fields):
 def test_a_thought_is_ended_and_the_answer_goes_on():
     told, reasoning, content, application, id_ = streamed("reasoning_end", reasoning_control=True)
     assert told == [{"success": True}]
-    assert set(reasoning) == {"x"} and 10 < len(reasoning) < 30 and content == "Done."
+    assert set(reasoning) == {"x"} and 10 < len(reasoning) < 150 and content == "Done."  # ahead of the writer
     over = ask(application, PATH, {"id": id_, "action": "reasoning_end"})
     assert over.json == {"success": False, "message": "no active completion for this id"}
 
