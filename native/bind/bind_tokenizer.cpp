@@ -3,6 +3,7 @@
 
 #include "bind/bind.h"
 #include "tokenizer/bpe.h"
+#include "tokenizer/character_bpe.h"
 #include "tokenizer/spm.h"
 #include "tokenizer/wpm.h"
 
@@ -88,6 +89,17 @@ private:
     bankml::Bpe bpe_;
 };
 
+class CharacterTokenizer {
+public:
+    CharacterTokenizer(const nb::list &tokens, const nb::bytes &rules, const nb::list &merges, bool whole_lines)
+        : bpe_({strings_of(tokens), rules_of(rules), strings_of(merges), whole_lines}) {}
+
+    nb::list encode(const nb::bytes &text, bool parse_special) const { return ::encode(bpe_, text, parse_special); }
+
+private:
+    bankml::CharacterBpe bpe_;
+};
+
 class SpmTokenizer {
 public:
     SpmTokenizer(const nb::list &tokens, const nb::bytes &rules, const std::vector<float> &scores, bool space_prefix,
@@ -126,6 +138,13 @@ void register_tokenizer(nb::module_ &m) {
         .def(nb::init<const nb::list &, const nb::bytes &, const nb::list &, const std::string &, bool>(), "tokens"_a,
              "rules"_a, "merges"_a, "pretokenizer"_a, "whole_words"_a)
         .def("encode", &BpeTokenizer::encode, "text"_a, "parse_special"_a, encode_doc);
+    nb::class_<CharacterTokenizer>(
+        m, "CharacterTokenizer",
+        "Byte-pair merges of characters, a space as U+2581. `whole_lines`: a run of line ends that is a token is that "
+        "token.")
+        .def(nb::init<const nb::list &, const nb::bytes &, const nb::list &, bool>(), "tokens"_a, "rules"_a, "merges"_a,
+             "whole_lines"_a)
+        .def("encode", &CharacterTokenizer::encode, "text"_a, "parse_special"_a, encode_doc);
     nb::class_<SpmTokenizer>(
         m, "SpmTokenizer",
         "SentencePiece's merges by score. `space_prefix`: a text begins with a space, again after each special token; "

@@ -46,7 +46,8 @@ std::unordered_map<std::string, std::int32_t> words_of(const std::vector<std::st
 
 }  // namespace
 
-MergeTable::MergeTable(const std::vector<std::string> &tokens, const std::vector<std::string> &merges, bool whole_words)
+MergeTable::MergeTable(const std::vector<std::string> &tokens, const std::vector<std::string> &merges,
+                       Alphabet alphabet, bool whole_words)
     : n_tokens_(tokens.size()) {
     if (whole_words) {
         words_ = words_of(tokens);
@@ -55,9 +56,11 @@ MergeTable::MergeTable(const std::vector<std::string> &tokens, const std::vector
     for (std::size_t id = 0; id < tokens.size(); ++id) {
         numbers_.emplace(tokens[id], id);
     }
-    const auto characters = byte_characters();
-    for (unsigned b = 0; b < 256; ++b) {
-        bytes_[b] = intern(characters[b]);
+    if (alphabet == Alphabet::bytes) {
+        const auto characters = byte_characters();
+        for (unsigned b = 0; b < 256; ++b) {
+            bytes_[b] = intern(characters[b]);
+        }
     }
 
     std::size_t size = 16;
@@ -78,12 +81,20 @@ MergeTable::MergeTable(const std::vector<std::string> &tokens, const std::vector
         insert(intern(left), intern(right), static_cast<std::uint32_t>(rank), intern(made));
     }
 
+    for (unsigned b = 0; b < 256; ++b) {
+        byte_tokens_[b] = byte_token(static_cast<unsigned char>(b), alphabet);
+    }
     for (const std::string &text : others_) {
-        std::vector<std::int32_t> &spelled = spelled_.emplace_back();
-        for (const char c : text) {
-            const auto found = numbers_.find(std::string(1, c));
-            if (found != numbers_.end() && found->second < n_tokens_) {
-                spelled.push_back(static_cast<std::int32_t>(found->second));
+        append_bytes(text, spelled_.emplace_back());
+    }
+    if (alphabet == Alphabet::characters) {
+        std::vector<char32_t> code_points;
+        for (const auto &[text, number] : numbers_) {
+            if (text.size() <= 4) {
+                unicode::decode(text, code_points);
+                if (code_points.size() == 1) {
+                    characters_.emplace(code_points.front(), number);
+                }
             }
         }
     }
@@ -94,6 +105,28 @@ MergeTable::MergeTable(const std::vector<std::string> &tokens, const std::vector
 std::int32_t MergeTable::word(const std::string &word) const {
     const auto found = words_.find(word);
     return found == words_.end() ? -1 : found->second;
+}
+
+std::uint32_t MergeTable::character(char32_t c) const {
+    const auto found = characters_.find(c);
+    return found == characters_.end() ? UNKNOWN | static_cast<std::uint32_t>(c) : found->second;
+}
+
+std::int32_t MergeTable::byte_token(unsigned char b, Alphabet alphabet) const {
+    static constexpr char HEX[] = "0123456789ABCDEF";
+    const std::string text = alphabet == Alphabet::bytes ? std::string(1, static_cast<char>(b))
+                                                         : std::string{'<', '0', 'x', HEX[b >> 4], HEX[b & 15], '>'};
+    const auto found = numbers_.find(text);
+    return found == numbers_.end() || found->second >= n_tokens_ ? -1 : static_cast<std::int32_t>(found->second);
+}
+
+void MergeTable::append_bytes(std::string_view text, std::vector<std::int32_t> &out) const {
+    for (const char c : text) {
+        const std::int32_t token = byte_tokens_[static_cast<unsigned char>(c)];
+        if (token >= 0) {
+            out.push_back(token);
+        }
+    }
 }
 
 std::uint32_t MergeTable::intern(std::string_view text) {
@@ -128,6 +161,10 @@ const MergeTable::Merge &MergeTable::find(std::uint32_t left, std::uint32_t righ
 void MergeTable::append_tokens(std::uint32_t s, std::vector<std::int32_t> &out) const {
     if (s < n_tokens_) {
         out.push_back(static_cast<std::int32_t>(s));
+    } else if ((s & UNKNOWN) != 0) {
+        std::string text;
+        unicode::append_utf8(s & ~UNKNOWN, text);
+        append_bytes(text, out);
     } else {
         const auto &spelled = spelled_[s - n_tokens_];
         out.insert(out.end(), spelled.begin(), spelled.end());

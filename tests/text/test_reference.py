@@ -11,6 +11,7 @@ from bankml.text.vocabulary import CONTROL, UNKNOWN, USER_DEFINED
 from tests import oracle
 from tests.text.gguf_metadata import read_header
 from tests.text.reference import ReferenceTokenizer
+from tests.text.small_characters import metadata as character_metadata
 from tests.text.small_vocabulary import metadata, write_gguf
 from tests.text.small_wordpiece import metadata as wordpiece_metadata
 from tests.text.strings import random_bytes, random_text
@@ -60,3 +61,20 @@ def test_word_pieces(flags, tmp_path):
     for code_point in (*range(0xD800), *range(0xE000, 0x32000), *range(0xE0000, 0xE0200)):
         text = f"a{chr(code_point)}b".encode()
         assert tokenizer.encode(text) == reference.encode(text, True), hex(code_point)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        {},
+        {"model": "gpt2", "pre": "granite-embed-multi-311m"},
+        {"model": "gpt2", "pre": "sarvam-moe", "add_bos_token": False},
+    ],
+)
+def test_merged_characters(kind, tmp_path):
+    path, values = tmp_path / "small.gguf", {**metadata(), **character_metadata(**kind)}
+    if not kind:
+        del values["tokenizer.ggml.pre"]
+    write_gguf(path, values)
+    tokenizer = Tokenizer.from_header(SimpleNamespace(metadata=values))
+    compare(tokenizer, ReferenceTokenizer(path), random.randrange(1 << 30))

@@ -31,14 +31,20 @@ TOKENS, TYPES, MERGES = GOOD[KEY + "tokens"], GOOD[KEY + "token_type"], GOOD[KEY
 @pytest.mark.parametrize(
     "changes, says",
     [
-        ({"model": "rwkv"}, "tokenizer.ggml.model: unsupported vocabulary 'rwkv' (supported: gpt2, llama, bert)"),
+        (
+            {"model": "rwkv"},
+            "tokenizer.ggml.model: unsupported vocabulary 'rwkv' (supported: gpt2, llama, bert,",
+        ),
         ({"model": "llama", "scores": [1.0]}, "tokenizer.ggml.scores has 1 entries for"),
         ({"model": "llama", "scores": "x"}, "tokenizer.ggml.scores is not an array of 32-bit numbers"),
         ({"model": "llama", "scores": [float("nan")] * len(TOKENS)}, "tokenizer.ggml.scores has an entry that is not"),
         ({"model": "llama", "add_space_prefix": 1}, "tokenizer.ggml.add_space_prefix is an integer, not true or false"),
         ({"model": None}, "tokenizer.ggml.model is missing"),
         ({"model": 3}, "tokenizer.ggml.model is not a string"),
-        ({"pre": "gemma4"}, "tokenizer.ggml.pre: unsupported pre-tokenizer 'gemma4' (supported: gpt-2, llama-bpe,"),
+        (
+            {"pre": "whitespace"},
+            "tokenizer.ggml.pre: unsupported pre-tokenizer 'whitespace' (supported: gpt-2,",
+        ),
         ({"pre": None}, "tokenizer.ggml.pre is missing"),
         ({"tokens": None}, "tokenizer.ggml.tokens is missing"),
         ({"tokens": []}, "tokenizer.ggml.tokens is empty"),

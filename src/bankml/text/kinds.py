@@ -8,7 +8,8 @@ from dataclasses import dataclass
 class VocabularyKind:
     """A value of `tokenizer.ggml.model`: which arrays and options its header has, which tokens it has to name, and what
     holds where it says nothing (of the tokens, by their keys). `encloses`: a text begins with the beginning-of-sequence
-    token and ends with the separator, whatever the header says."""
+    token and ends with the separator, whatever the header says. `pretokenizer`: that of every such vocabulary, where
+    the header does not name it."""
 
     required: tuple[str, ...]
     defaults: Mapping[str, int]
@@ -17,6 +18,7 @@ class VocabularyKind:
     space_prefix: bool = False
     clean_spaces: bool = False
     merges: bool = False
+    pretokenizer: str | None = None
     scores: bool = False
     normalizer: bool = False
 
@@ -35,8 +37,9 @@ KINDS: Mapping[str, VocabularyKind] = {
         clean_spaces=True,
         normalizer=True,
     ),
+    "gemma4": VocabularyKind(required=(BOS,), defaults={}, merges=True, pretokenizer="gemma4"),
 }
-"""Byte-level BPE, SentencePiece's merges by score, and WordPiece."""
+"""Byte-level BPE, SentencePiece's merges by score, WordPiece, and BPE of characters."""
 
 
 @dataclass(frozen=True)
@@ -51,12 +54,14 @@ class Normalizer:
 class Pretokenizer:
     """A value of `tokenizer.ggml.pre`: the native splitter's name, whether a word that is a token is that token, if
     a text begins with the beginning-of-sequence token where the header says nothing, and whether spaces are left out
-    where tokens are joined to a text (spaces.cleaned)."""
+    where tokens are joined to a text (spaces.cleaned). Without a splitter merges join characters instead of bytes, and
+    words end at line ends alone. `always_bos`: a text begins with that token whatever the header says."""
 
-    splitter: str
+    splitter: str | None
     whole_words: bool = False
     add_bos: bool = False
     clean_spaces: bool = False
+    always_bos: bool = False
 
 
 _LLAMA3 = Pretokenizer("llama3", whole_words=True, add_bos=True, clean_spaces=True)
@@ -81,6 +86,12 @@ PRETOKENIZERS: Mapping[str, Pretokenizer] = {
     **dict.fromkeys(("glm4", "chatglm-bpe"), Pretokenizer("llama3", clean_spaces=True)),
     "tekken": Pretokenizer("tekken", whole_words=True, add_bos=True),
     **dict.fromkeys(("gpt-4o", "llama4", "kanana2", "talkie", "minimax-m2"), Pretokenizer("gpt4o")),
+    **dict.fromkeys(("jina-v1-en", "jina-v2-code", "roberta-bpe"), Pretokenizer("gpt2", clean_spaces=True)),
+    **dict.fromkeys(
+        ("gemma4", "granite-embed-multi-311m"),
+        Pretokenizer(None, whole_words=True, clean_spaces=True, always_bos=True),
+    ),
+    "sarvam-moe": Pretokenizer(None),
     "default": Pretokenizer("default", clean_spaces=True),
     "falcon": Pretokenizer("falcon", clean_spaces=True),
     "deepseek-llm": Pretokenizer("deepseek-llm"),

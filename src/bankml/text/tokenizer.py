@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Protocol
 
 from bankml import _native
 from bankml.errors import Refused
@@ -19,7 +20,7 @@ from bankml.text.vocabulary import (
 )
 
 SPACE = "\u2581"
-"""What stands for a space in SentencePiece's tokens, and before a word in WordPiece's."""
+"""What stands for a space in the tokens of SentencePiece and of merged characters, and before a word in WordPiece's."""
 
 _NEVER, _WITH_PARSE_SPECIAL, _ALWAYS = range(3)
 
@@ -140,7 +141,7 @@ class Tokenizer:
         if attribute & (CONTROL | UNKNOWN | USER_DEFINED):
             return text.encode()
         if attribute & NORMAL:
-            return text.replace(SPACE, " ").encode() if self.vocabulary.pretokenizer is None else _decoded(text)
+            return _decoded(text) if self.vocabulary.byte_level else text.replace(SPACE, " ").encode()
         return bytes([int(text[3:5], 16)]) if attribute & BYTE else b""
 
     @property
@@ -154,15 +155,22 @@ class Tokenizer:
         return "" if self.vocabulary.eos is None else self.spelling(self.vocabulary.eos).decode(errors="replace")
 
 
-def _encoder(vocabulary: Vocabulary) -> _native.BpeTokenizer | _native.SpmTokenizer | _native.WpmTokenizer:
+class Encoder(Protocol):
+    """A native tokenizer: text in UTF-8 to token ids, without what a text begins and ends with."""
+
+    def encode(self, text: bytes, parse_special: bool) -> list[int]: ...
+
+
+def _encoder(vocabulary: Vocabulary) -> Encoder:
     strips = vocabulary.strips_right or bytes(len(vocabulary.tokens))
     cuts = vocabulary.attributes.translate(_CUTS)
     rules = bytes(cut + 8 * strip for cut, strip in zip(cuts, strips, strict=True))
     pretokenizer = vocabulary.pretokenizer
     if pretokenizer is not None:
-        return _native.BpeTokenizer(
-            vocabulary.tokens, rules, vocabulary.merges, pretokenizer.splitter, pretokenizer.whole_words
-        )
+        splitter, whole = pretokenizer.splitter, pretokenizer.whole_words
+        if splitter is None:
+            return _native.CharacterTokenizer(vocabulary.tokens, rules, vocabulary.merges, whole)
+        return _native.BpeTokenizer(vocabulary.tokens, rules, vocabulary.merges, splitter, whole)
     unknown = -1 if vocabulary.unknown is None else vocabulary.unknown
     normalizer = vocabulary.normalizer
     if normalizer is not None:
@@ -176,7 +184,7 @@ def _check_sizes(vocabulary: Vocabulary) -> None:
     size = sum(len(token.encode()) for token, kind in zip(tokens, attributes, strict=True) if kind & special)
     if size > MAX_SPECIAL_BYTES:
         raise Refused(f"{PREFIX}tokens has {size} bytes of special tokens, the limit is {MAX_SPECIAL_BYTES}")
-    odd = set() if vocabulary.pretokenizer is None else set("".join(tokens)) - _BYTES.keys()
+    odd = set("".join(tokens)) - _BYTES.keys() if vocabulary.byte_level else set()
     size = 0
     for token, kind in zip(tokens, attributes, strict=True) if odd else ():
         if kind & NORMAL and not kind & special:

@@ -47,7 +47,7 @@ class HasMetadata(Protocol):
 class Vocabulary:
     """`tokens` by id as the file spells them, `attributes` one byte of bits per token.
 
-    `model` is a key of kinds.KINDS. Of byte-level BPE `merges` are best first, `pretokenizer` splits words; of
+    `model` is a key of kinds.KINDS. Of BPE `merges` are best first, `pretokenizer` splits words; of
     SentencePiece `scores` has one float a token, `space_prefix` says whether a text begins with a space, and `unknown`
     is the token for bytes that have none; of WordPiece it is that for words, and `normalizer` is set. `strips_right`:
     white space behind the token goes with it, one byte a token. With `add_bos` and `add_eos` a text begins and ends
@@ -72,6 +72,11 @@ class Vocabulary:
     normalizer: Normalizer | None = None
     strips_right: bytes = b""
 
+    @property
+    def byte_level(self) -> bool:
+        """A token's characters stand for bytes."""
+        return self.pretokenizer is not None and self.pretokenizer.splitter is not None
+
     @classmethod
     def from_header(cls, header: HasMetadata) -> "Vocabulary":
         """Raises Refused, naming the key, for an unsupported vocabulary."""
@@ -86,7 +91,7 @@ def supported_kind(metadata: Mapping[str, Any]) -> tuple[str, Pretokenizer | Non
         raise UnsupportedModel(f"{PREFIX}model: unsupported vocabulary {shown(model)} (supported: {', '.join(KINDS)})")
     pretokenizer = None
     if KINDS[model].merges:
-        name = _text(metadata, "pre")
+        name = KINDS[model].pretokenizer or _text(metadata, "pre")
         pretokenizer = PRETOKENIZERS.get(name)
         if pretokenizer is None:
             known = f"{', '.join(COMMON_PRETOKENIZERS)} and {len(PRETOKENIZERS) - len(COMMON_PRETOKENIZERS)} more"
@@ -114,9 +119,11 @@ def _read(metadata: Mapping[str, Any]) -> Vocabulary:
     ends = _complete(tokens, ids, attributes, named)
     bos = named.get(BOS)
     default = kind.add_bos if pretokenizer is None else pretokenizer.add_bos
-    add_bos = kind.encloses or _flag(metadata, "add_bos_token", default)
+    always = kind.encloses or (pretokenizer is not None and pretokenizer.always_bos)
+    add_bos = always or _flag(metadata, "add_bos_token", default)
     if add_bos and bos is None:
-        raise Refused(f"{PREFIX}add_bos_token is true, but {PREFIX}bos_token_id is missing")
+        why = "every text begins with it" if always else f"{PREFIX}add_bos_token is true"
+        raise Refused(f"{PREFIX}bos_token_id is missing, but {why}")
     return Vocabulary(
         model=model,
         tokens=tokens,
