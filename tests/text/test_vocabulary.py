@@ -45,7 +45,7 @@ TOKENS, TYPES, MERGES = GOOD[KEY + "tokens"], GOOD[KEY + "token_type"], GOOD[KEY
             {"pre": "whitespace"},
             "tokenizer.ggml.pre: unsupported pre-tokenizer 'whitespace' (supported: gpt-2,",
         ),
-        ({"pre": None}, "tokenizer.ggml.pre is missing"),
+        ({"pre": 3}, "tokenizer.ggml.pre is not a string"),
         ({"tokens": None}, "tokenizer.ggml.tokens is missing"),
         ({"tokens": []}, "tokenizer.ggml.tokens is empty"),
         ({"tokens": "abc"}, "tokenizer.ggml.tokens is not an array"),
@@ -89,6 +89,10 @@ def test_bytes_and_str_are_the_same():
     encoded = [token.encode() for token in TOKENS]
     merges = [merge.encode() for merge in MERGES]
     assert read(tokens=encoded, merges=merges, token_type=array("i", TYPES), model=b"gpt2") == read()
+
+
+def test_without_a_name_the_pre_tokenizer_is_the_default_one():
+    assert read(pre=None) == read(pre="") == read(pre="default") != read()
 
 
 def test_types_may_be_missing():

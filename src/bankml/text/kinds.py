@@ -8,8 +8,8 @@ from dataclasses import dataclass
 class VocabularyKind:
     """A value of `tokenizer.ggml.model`: which arrays and options its header has, which tokens it has to name, and what
     holds where it says nothing (of the tokens, by their keys). `encloses`: a text begins with the beginning-of-sequence
-    token and ends with the separator, whatever the header says. `pretokenizer`: that of every such vocabulary, where
-    the header does not name it."""
+    token and ends with the separator, whatever the header says. `pretokenizer`: that of every such vocabulary,
+    whatever the header says."""
 
     required: tuple[str, ...]
     defaults: Mapping[str, int]
@@ -117,6 +117,9 @@ PRETOKENIZERS: Mapping[str, Pretokenizer] = {
     "viking": Pretokenizer("viking"),
     "jais-2": Pretokenizer("jais2", clean_spaces=True),
 }
+
+UNNAMED_PRETOKENIZER = "default"
+"""That of a vocabulary whose header names none: files from before the key existed."""
 
 COMMON_PRETOKENIZERS = ("gpt-2", "llama-bpe", "qwen2", "smollm", "starcoder")
 """Those that an error names."""

@@ -20,6 +20,7 @@ from bankml.text.kinds import (
     KINDS,
     PRETOKENIZERS,
     SEPARATOR,
+    UNNAMED_PRETOKENIZER,
     Normalizer,
     Pretokenizer,
 )
@@ -91,7 +92,8 @@ def supported_kind(metadata: Mapping[str, Any]) -> tuple[str, Pretokenizer | Non
         raise UnsupportedModel(f"{PREFIX}model: unsupported vocabulary {shown(model)} (supported: {', '.join(KINDS)})")
     pretokenizer = None
     if KINDS[model].merges:
-        name = KINDS[model].pretokenizer or _text(metadata, "pre")
+        named = _text(metadata, "pre") if PREFIX + "pre" in metadata else ""
+        name = KINDS[model].pretokenizer or named or UNNAMED_PRETOKENIZER
         pretokenizer = PRETOKENIZERS.get(name)
         if pretokenizer is None:
             known = f"{', '.join(COMMON_PRETOKENIZERS)} and {len(PRETOKENIZERS) - len(COMMON_PRETOKENIZERS)} more"
