@@ -56,6 +56,7 @@ std::vector<Converted> convert(Pool &pool, const std::vector<ProductJob> &jobs, 
 // Which family computes which columns.
 std::vector<ProductJob> jobs_of(const std::vector<Matrix> &matrices, std::size_t n, std::size_t span) {
     std::vector<ProductJob> jobs;
+    jobs.reserve(matrices.size());
     std::size_t offset = 0;
     for (const Matrix &m : matrices) {
         const Choice choice = m.format->choose(m.rows, m.columns, span);
@@ -124,6 +125,7 @@ void run_products(Pool &pool, const std::vector<ProductJob> &jobs, const float *
         total_rows += job.matrix->rows;
     }
     std::vector<Piece> pieces;
+    pieces.reserve(pool.threads() * 16 + jobs.size());  // what one column is cut into
     for (const ProductJob &job : jobs) {
         const Matrix &m = *job.matrix;
         const auto own = [&](const Converted &c) { return c.format == m.format->activation; };

@@ -70,14 +70,18 @@ void f16_rows(const std::uint8_t *weights, std::size_t rows, std::size_t k, cons
               float *y, std::size_t ldy, float *) {
     const std::uint16_t *w = halves(weights);
     const float *x = static_cast<const float *>(activations);
+    if (n == 1) {
+        for (std::size_t r = 0; r < rows; ++r) {
+            y[r] = f16_dot(w + r * k, k, x);
+        }
+        return;
+    }
     std::size_t r = 0;
-    for (; n > 1 && r + 4 <= rows; r += 4) {
+    for (; r + 4 <= rows; r += 4) {
         lone_tiles<4>(w + r * k, k, x, n, y + r, ldy);
     }
     for (; r < rows; ++r) {
-        for (std::size_t c = 0; c < n; ++c) {
-            y[c * ldy + r] = f16_dot(w + r * k, k, x + c * k);
-        }
+        lone_tiles<1>(w + r * k, k, x, n, y + r, ldy);
     }
 }
 

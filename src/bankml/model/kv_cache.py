@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -55,8 +55,7 @@ def cache_type_from(environment: Mapping[str, str] = os.environ) -> CacheType:
     return CACHE_TYPES[name]
 
 
-@dataclass(frozen=True)
-class CacheRows:
+class CacheRows(NamedTuple):
     """Where the rows of a micro-batch stand in one sequence and in its cells.
 
     `position` is the first row's. Without `places` (int32 [n], the cell of each row) a row's cell is its position; with
@@ -68,9 +67,10 @@ class CacheRows:
     positions: npt.NDArray[np.int32] | None = None
 
 
-@dataclass(frozen=True)
-class SpanCells:
-    """What one layer's attention needs of a span: its sequence's keys and values, and where the rows stand in them."""
+class SpanCells(NamedTuple):
+    """What one layer's attention needs of a span: its sequence's keys and values, and where the rows stand in them.
+
+    A tuple, because one is made for every layer of every token."""
 
     k: npt.NDArray[Any]
     v: npt.NDArray[Any]

@@ -20,7 +20,7 @@ from bankml.model.span import Span
 from bankml.model.weights import Weights
 
 if TYPE_CHECKING:
-    from bankml.model.kv_cache import LayerCells
+    from bankml.model.kv_cache import LayerCells, SpanCells
 
 Rows = npt.NDArray[np.float32]
 Activation = Callable[[_native.Pool, Rows, Rows], None]
@@ -130,13 +130,18 @@ class Attention:
         """Stores K and V of `qkv` in the cells of each span's rows, then attends: out [n, heads * head_size]."""
         if self._query_factor != 1.0:
             _native.scale(qkv, self._q_width, self._query_factor)
-        n = self._batch.length
-        for i, own in enumerate(cells):
-            part, rows = slice(i * n, (i + 1) * n), own.rows
-            _native.attend(
-                self._pool, self._shape, qkv[part], rows.position, own.k, own.v, out[part], rows.places, rows.positions
-            )
+        if len(cells) == 1:
+            self._attend(qkv, cells[0], out)
+        else:
+            n = self._batch.length
+            for i, own in enumerate(cells):
+                part = slice(i * n, (i + 1) * n)
+                self._attend(qkv[part], own, out[part])
         self._batch.checkpoint()
+
+    def _attend(self, qkv: Rows, cells: SpanCells, out: Rows) -> None:
+        k, v, (position, places, positions) = cells
+        _native.attend(self._pool, self._shape, qkv, position, k, v, out, places, positions)
 
     def scale_queries(self, qkv: Rows, factors: npt.NDArray[np.float32]) -> None:
         """Multiplies Q by a factor of each row's own: [n]."""
