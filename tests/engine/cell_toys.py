@@ -83,4 +83,4 @@ def entry(tokens, nbytes=0):
     from bankml.engine.prompt_cache import TOKEN_BYTES, CachedPrompt
 
     tokens = np.array(list(tokens), np.int32)
-    return CachedPrompt(tokens, SimpleNamespace(nbytes=nbytes - TOKEN_BYTES * len(tokens)))
+    return CachedPrompt(tokens, SimpleNamespace(nbytes=nbytes - TOKEN_BYTES * len(tokens)), ())

@@ -8,6 +8,7 @@ from bankml.engine.engine import Engine
 from bankml.engine.memory import MIB, available_memory, cache_limit
 from bankml.engine.prompt_cache import CachedPrompt, PromptCache, can_extend, swap_prefix
 from bankml.engine.slot import Slot
+from bankml.engine.trace import ComputedSpan
 from bankml.errors import UsageError
 from tests.engine.cell_toys import CellModel, Cells, entry, filled
 from tests.engine.engine_toys import ByteVocabulary, GreedySampler, ToyPieces
@@ -236,7 +237,7 @@ def test_two_conversations_in_turns():
 
 def test_an_entry_is_gone_once_it_is_in_the_slot():
     cells, cache = Cells(), PromptCache(None, 4096)
-    cache.add(CachedPrompt(tokens(b"abc"), filled(list(b"abc"), cells) and cells.save(3)))
+    cache.add(CachedPrompt(tokens(b"abc"), filled(list(b"abc"), cells) and cells.save(3), (ComputedSpan(0, 3, 3),)))
     slot = Slot(cells)
     swap_prefix(b"abcd", slot, cache)
     assert slot.tokens == tuple(b"abc") and len(cache) == 0

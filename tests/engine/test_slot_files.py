@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from bankml.engine import slot_file
 from bankml.engine.engine import Engine
 from bankml.engine.slot_actions import erase, restore, save
-from bankml.engine.slot_file import Origin
+from bankml.engine.slot_file import Origin, SlotContent
 from bankml.engine.slot_folder import SECRET, UNFINISHED, SlotFolder, is_slot_name
 from bankml.errors import FileProblem, RequestError, UsageError
 from tests.engine.cell_toys import CellModel, Cells, filled
@@ -83,13 +83,15 @@ def test_what_is_saved_comes_back(tokens, width):
     engine = engine_with(tokens, n_ctx=64, width=width)
     cells = engine.slots[0].cells
     origin, file = Origin.of(cells, 64, SHA), io.BytesIO()
-    assert slot_file.write(file, origin, tokens, cells, KEY) == len(file.getvalue()) == origin.file_bytes(len(tokens))
+    content = SlotContent(tokens, engine.slots[0].trace.spans)
+    assert slot_file.write(file, origin, content, cells, KEY) == len(file.getvalue())
+    assert len(file.getvalue()) == origin.file_bytes(len(tokens), len(content.trace))
     other = Cells(n_ctx=64, width=width)
     with open(os.memfd_create("slot"), "w+b") as source:
         source.write(file.getvalue())
         source.seek(0)
         restored = slot_file.read(source, Origin.of(other, 64, SHA), other, 256, KEY)
-    assert restored.tokens == tokens
+    assert restored.content == content
     assert other.held(len(tokens)) == tuple(tokens)
 
 
@@ -161,7 +163,7 @@ def test_tokens_that_the_model_does_not_have(folder):
 def test_a_count_of_tokens_that_is_no_count(folder, tmp_path):
     save(*with_slot([]), SHA, folder, "a")
     raw = bytearray((tmp_path / "a").read_bytes())
-    raw[slot_file.HEAD.size - 4 : slot_file.HEAD.size] = struct.pack("<I", 2**32 - 1)
+    raw[slot_file.HEAD.size - 8 : slot_file.HEAD.size - 4] = struct.pack("<I", 2**32 - 1)
     (tmp_path / "a").write_bytes(raw)
     assert "4294967295 tokens" in refused(engine_with([]), folder)
 
@@ -252,7 +254,8 @@ def test_what_was_left_unfinished_goes_unless_it_is_being_written(folder, tmp_pa
 def forged(path):
     """Other keys and values, and the sha256 of the new content."""
     raw = bytearray(path.read_bytes())
-    raw[slot_file.HEAD.size + 4 * len(TOKENS) + 3] ^= 1
+    a_span = 12
+    raw[slot_file.HEAD.size + 4 * len(TOKENS) + a_span + 3] ^= 1
     content = raw[: -slot_file.TAIL_BYTES]
     return bytes(content + sha256(content).digest() + raw[-32:])
 

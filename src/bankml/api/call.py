@@ -1,7 +1,8 @@
 """One request on its way to a model."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from bankml.api.formats.logprobs import Json, Logprobs
 from bankml.api.formats.response import BufferedResponse, ResponseContext, ResponseFormat, StreamedResponse, Writer
@@ -26,7 +27,8 @@ class Call:
 
     The receipt is about the bytes `body`, which arrived at `arrived` (time.monotonic). `request` is what they ask for,
     over the layer of the model that `reference` names; the model stays loaded for `keep` seconds afterwards.
-    `logprob_shape` makes another API's logprobs entry of llama-server's.
+    `logprob_shape` makes another API's logprobs entry of llama-server's. `route` is the path that answers, `fields` the
+    members of the body that were replaced. `seeds` are those of the answers, where they are known: of a replay.
     """
 
     body: bytes
@@ -37,6 +39,9 @@ class Call:
     format_of: FormatOf
     keep: float | None = FOR_GOOD
     logprob_shape: Callable[[Json], Json] = field(default=lambda entry: entry)
+    route: str = ""
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    seeds: tuple[int | None, ...] = ()
 
     def tally(self, resident: Resident) -> Tally:
         """The receipt of a response of `resident`'s, before anything is sent."""
@@ -59,7 +64,7 @@ def call_of(library: Library, request: GenerationRequest, http: Request, format_
     layered = layer is not None and layer.num_ctx is not None
     raw = not isinstance(request.prompt, Conversation)
     context = ContextRule(n_ctx, truncate=not raw) if raw or layered else ContextRule()
-    return Call(http.body, http.arrived, with_layer(layer, request), reference, context, format_of)
+    return Call(http.body, http.arrived, with_layer(layer, request), reference, context, format_of, route=http.path)
 
 
 def response_writer(context: ResponseContext, form: ResponseFormat, logprobs: Logprobs, reply: Reply) -> Writer:

@@ -2,6 +2,7 @@
 
 import secrets
 import string
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -25,7 +26,8 @@ ID_LETTERS = string.ascii_letters + string.digits
 class Generation:
     """What is generated and how. `grammar` is the GBNF that constrains a raw prompt's continuation ("" for none).
     `left_out` counts the messages that the context had no room for, `not_enforced` are the paths of the schema's
-    keywords that the grammar does not hold."""
+    keywords that the grammar does not hold, `rendered_at` is when a template was rendered, in seconds since the
+    epoch."""
 
     job: Job
     sampler: TokenSampler
@@ -34,6 +36,7 @@ class Generation:
     grammar: str = ""
     left_out: int = 0
     not_enforced: tuple[str, ...] = ()
+    rendered_at: float | None = None
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,8 @@ def _chat(
     request: GenerationRequest, conversation: Conversation, resident: Resident, context: ContextRule
 ) -> Generation:
     spec, left_out = request.constraint, 0
+    if conversation.now is None:
+        conversation = replace(conversation, now=time.time())
     if context.truncate:
         n_ctx = resident.n_ctx if context.n_ctx is None else min(context.n_ctx, resident.n_ctx)
         form, left_out = truncated(conversation, resident, n_ctx, spec)
@@ -81,7 +86,9 @@ def _chat(
     if request.response.whole_calls:
         parser = WholeCalls(parser)
     dropped = not_enforced(spec.schema) if spec.schema is not None and not spec.strict else ()
-    return Generation(job, sampler, pieces, parser, left_out=left_out, not_enforced=dropped)
+    return Generation(
+        job, sampler, pieces, parser, left_out=left_out, not_enforced=dropped, rendered_at=conversation.now
+    )
 
 
 def random_id() -> str:

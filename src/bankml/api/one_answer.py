@@ -10,6 +10,7 @@ from bankml.api.echo import echo_of
 from bankml.api.formats.logprobs import Json
 from bankml.api.formats.response import ResponseContext, Writer
 from bankml.api.generation import bind
+from bankml.api.replay_notes import AnswerNotes, replay_record
 from bankml.engine.completion import NO_TOKEN, GenerationStats, Step
 from bankml.errors import Cancelled
 from bankml.grammar.sampler import GrammarSampler
@@ -29,6 +30,7 @@ from bankml.text.answer import content_of
 class PreparedAnswer:
     """A request bound to a loaded model, so that generating can begin at once."""
 
+    call: Call
     context: ResponseContext
     tally: Tally
     writer: Writer
@@ -56,17 +58,23 @@ class PreparedAnswer:
 
 def prepare(call: Call, resident: Resident, loading: float, reply: Reply, writer_of: WriterOf) -> PreparedAnswer:
     """Binds a request to a model that took `loading` seconds to load. Raises RequestError."""
-    generation = bind(call.request, resident, call.context)
+    request = call.request
+    if call.seeds:
+        request = replace(request, sampling=replace(request.sampling, seed=call.seeds[0]))
+    generation = bind(request, resident, call.context)
     context = ResponseContext(call.reference.name, call.request, resident, generation, loading, call.arrived)
     tally = call.tally(resident)
     form = call.format_of(context)
-    return PreparedAnswer(context, tally, writer_of(context, form, call.logprobs(resident, tally), reply), form.id)
+    return PreparedAnswer(
+        call, context, tally, writer_of(context, form, call.logprobs(resident, tally), reply), form.id
+    )
 
 
 def _generate(prepared: PreparedAnswer, reply: Reply) -> RequestOutcome:
     context, tally, writer = prepared.context, prepared.tally, prepared.writer
     generation, resident = context.generation, context.resident
     last: Step | None = None
+    notes = AnswerNotes(generation)
     energy = read_counters()
     try:
         resident.check_unchanged()
@@ -79,6 +87,7 @@ def _generate(prepared: PreparedAnswer, reply: Reply) -> RequestOutcome:
                     break
                 deltas = generation.parser.push(step.text, step.finish is not None)
                 tally.token()
+                notes.add(step)
                 tally.text(content_of(deltas))
                 if not writer.step(step, deltas):
                     break
@@ -89,9 +98,12 @@ def _generate(prepared: PreparedAnswer, reply: Reply) -> RequestOutcome:
         if stats.cached_tokens and resident.engine.restored:
             tally.restored_slot(resident.engine.restored[-1])
 
+        record = notes.record(last, resident.engine.windowed)
+        replay = replay_record(prepared.call, resident, generation, [record])
+
         def receipt(messages: ChatMessages) -> Json:
             tally.message(messages.sha256(), messages.finish_reason)
-            return tally.receipt(stats.prompt_tokens, stats.completion_tokens, seed)
+            return tally.receipt(stats.prompt_tokens, stats.completion_tokens, seed, replay)
 
         writer.end(last, receipt)
     except Cancelled:

@@ -17,6 +17,7 @@ from bankml.api.formats.response import (
 )
 from bankml.api.generation import bind
 from bankml.api.one_answer import timing_of
+from bankml.api.replay_notes import AnswerNotes, replay_record
 from bankml.engine.completion import PromptProgress, Step
 from bankml.engine.several import PromptChoices, complete_several
 from bankml.errors import Cancelled, RequestError
@@ -29,15 +30,20 @@ from bankml.measure.energy import read_counters
 from bankml.receipt.check import RECEIPT_KEY
 from bankml.receipt.messages import ChatMessages
 from bankml.receipt.receipt import Tally
+from bankml.receipt.replay_record import AnswerRecord
 from bankml.sampling.parameters import RANDOM_SEED
 from bankml.text.answer import content_of
 
 SEEDS = 1 << 32
 
 
-def requests_of(request: GenerationRequest) -> Iterator[GenerationRequest]:
+def requests_of(request: GenerationRequest, seeds: Sequence[int | None] = ()) -> Iterator[GenerationRequest]:
     """A request for each answer, those to the first prompt before those to the next. The copies of an answer draw with
-    the seeds that follow the request's, as in llama-server."""
+    the seeds that follow the request's, as in llama-server, or with `seeds` where there are some."""
+    if seeds:
+        for seed, one in zip(seeds, requests_of(request), strict=True):
+            yield replace(one, sampling=replace(one.sampling, seed=seed))
+        return
     seed = request.sampling.seed
     for prompt in (request.prompt, *request.more_prompts):
         for copy in range(request.copies):
@@ -52,7 +58,7 @@ def prepare(call: Call, resident: Resident, loading: float, reply: Reply) -> "Pr
     if call.request.response.echo:
         raise RequestError("Field 'echo': it is for one prompt and one answer")
     contexts: list[ResponseContext] = []
-    for index, one in enumerate(requests_of(call.request)):
+    for index, one in enumerate(requests_of(call.request, call.seeds)):
         generation = bind(one, resident, call.context)
         contexts.append(ResponseContext(call.reference.name, one, resident, generation, loading, call.arrived, index))
     tally = call.tally(resident)
@@ -63,7 +69,7 @@ def prepare(call: Call, resident: Resident, loading: float, reply: Reply) -> "Pr
     logprobs = [call.logprobs(resident, tally) for _ in contexts]
     shell = StreamedAnswers if call.request.response.stream else BufferedAnswers
     writer = shell(contexts, formats, logprobs, tally, reply)
-    return PreparedAnswers(contexts, tally, writer, call.request.copies, first.id)
+    return PreparedAnswers(call, contexts, tally, writer, call.request.copies, first.id)
 
 
 class BufferedAnswers:
@@ -158,6 +164,7 @@ class StreamedAnswers:
 class PreparedAnswers:
     """The answers of one request, `copies` to each prompt, bound to a loaded model."""
 
+    call: Call
     contexts: Sequence[ResponseContext]
     tally: Tally
     writer: BufferedAnswers | StreamedAnswers
@@ -181,6 +188,7 @@ class PreparedAnswers:
         """Generates the answers and writes them."""
         resident, writer = self.contexts[0].resident, self.writer
         last: dict[int, Step] = {}
+        notes = [AnswerNotes(context.generation) for context in self.contexts]
         energy = read_counters()
         try:
             resident.check_unchanged()
@@ -188,11 +196,14 @@ class PreparedAnswers:
                 for index, step in steps:
                     last[index] = step
                     self.tally.token()
+                    notes[index].add(step)
                     writer.step(index, step)
             resident.check_unchanged()  # the receipt is about the file as it was throughout
             if resident.engine.restored and any(step.progress.cached_tokens for step in last.values()):
                 self.tally.restored_slot(resident.engine.restored[-1])
-            writer.end(lambda messages: self._receipt(messages, last))
+            windowed = resident.engine.windowed
+            records = [one.record(last[index], windowed) for index, one in enumerate(notes)]
+            writer.end(lambda messages: self._receipt(messages, last, records))
         except Cancelled:
             raise RequestCancelled(self._outcome(CLIENT_LEFT, last, CANCELLED)) from None
         ended = last[0]
@@ -210,10 +221,12 @@ class PreparedAnswers:
         width = len(engine.slots)
         return complete_several(engine, asked, width, cancelled=cancelled, progress=self.writer.progress)
 
-    def _receipt(self, messages: ChatMessages, last: dict[int, Step]) -> Json:
+    def _receipt(self, messages: ChatMessages, last: dict[int, Step], records: Sequence[AnswerRecord]) -> Json:
         self.tally.message(messages.sha256(), messages.finish_reason)
         tokens = sum(step.progress.completion_tokens for step in last.values())
-        return self.tally.receipt(self.prompt_tokens, tokens, self.contexts[0].generation.sampler.seed)
+        first = self.contexts[0]
+        replay = replay_record(self.call, first.resident, first.generation, records)
+        return self.tally.receipt(self.prompt_tokens, tokens, first.generation.sampler.seed, replay)
 
     def _outcome(self, status: int, last: dict[int, Step], note: str) -> RequestOutcome:
         stats = [last[index].progress for index in sorted(last)]

@@ -99,7 +99,8 @@ class Handle:
             return PieceWriter(BufferedResponse(context, form, logprobs, to), piece)
 
         try:
-            answer(self._library, Call(request, arrived, chat, reference, ContextRule(), ChatFormat), reply, writer)
+            call = Call(request, arrived, chat, reference, ContextRule(), ChatFormat, route="/v1/chat/completions")
+            answer(self._library, call, reply, writer)
         except Cancelled:
             raise EngineFailed(ENDED) from None
         return reply.body

@@ -9,6 +9,7 @@ import time
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from types import FrameType
 
 from bankml.api.answering import answer
@@ -51,13 +52,15 @@ def generate(arguments: Namespace) -> int:
     fork = fork_of(arguments.file, arguments.fork)
     raw = read_bytes()
     arrived = time.monotonic()
-    chat = chat_request(_fields(request_or_text_in(raw), arguments, options))
+    given = request_or_text_in(raw)
+    asked = _fields(given, arguments, options)
+    chat = chat_request(asked)
     verified = model_to_open(arguments.file, fork, require_supported)
     library = open_library(verified, LoadOptions(arguments.ctx, arguments.threads))
     request = Request("POST", ROUTE, "", {}, raw, "gateway", arrived)
     terminal = Terminal()
     with terminal.listening(), suppress(Cancelled):
-        call = call_of(library, chat, request, ChatFormat)
+        call = replace(call_of(library, chat, request, ChatFormat), fields=_replaced(given, asked))
         answer(library, call, terminal, response_writer if arguments.json else terminal.writer)
     if terminal.interrupted:
         terminal.finish()
@@ -89,6 +92,11 @@ def _fields(request: Mapping[str, object], arguments: Namespace, options: Mappin
         fields = {name: value for name, value in fields.items() if name not in MAX_TOKENS_FIELDS}
         fields["max_tokens"] = arguments.max
     return {**fields, **options, "stream": False}
+
+
+def _replaced(given: Mapping[str, object], asked: Mapping[str, object]) -> dict[str, object]:
+    """The members of the request that the command line set; None for those that it took away."""
+    return {name: asked.get(name) for name in (*given, *asked) if given.get(name) != asked.get(name)}
 
 
 class Terminal:

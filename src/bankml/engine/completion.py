@@ -8,6 +8,7 @@ from typing import Literal
 from bankml.engine.checkpoints import PromptLayout
 from bankml.engine.parts import Logits, ScoredRows, TextPieces, TokenPieces, TokenSampler
 from bankml.engine.slot import Slot
+from bankml.engine.trace import ComputedSpan
 from bankml.errors import ContextExceeded, RequestError
 from bankml.model.span import Span
 from bankml.sampling.logprobs import TokenProbs
@@ -98,7 +99,8 @@ class Step:
     """One token of the answer: the text it released (often none, or that of several); on the last, the reason.
 
     `entry` is set when probabilities are requested and the text so far does not end inside a character. Text withheld
-    for a stop string is in it when an end-of-generation token releases it, not when a limit does.
+    for a stop string is in it when an end-of-generation token releases it, not when a limit does. `trace` is set on the
+    last: how the cells of all tokens but this one were computed.
     """
 
     token: int
@@ -106,6 +108,7 @@ class Step:
     finish: Finish | None
     progress: GenerationStats
     entry: TokenReport | None = None
+    trace: tuple[ComputedSpan, ...] | None = None
 
 
 def fits(n_prompt_tokens: int, n_ctx: int) -> None:
@@ -220,9 +223,8 @@ def generate(
             released += pieces.released if end else b""
         entry = None if probs is None else TokenReport(probs, released)
         times = (prompt.started, first, now)
-        yield Step(
-            token, text, finish, GenerationStats(len(job.prompt), prompt.cached, count, *times, slot.number), entry
-        )
+        stats = GenerationStats(len(job.prompt), prompt.cached, count, *times, slot.number)
+        yield Step(token, text, finish, stats, entry, None if finish is None else slot.trace.spans)
         if finish is not None:
             return
         logits = yield Compute(Span([token], len(slot), slot.cells), logits=True)

@@ -14,6 +14,7 @@ import numpy as np
 
 from bankml.engine.checkpoints import Checkpoint
 from bankml.engine.slot import Slot, Tokens, common_prefix
+from bankml.engine.trace import ComputedSpan, Trace
 
 if TYPE_CHECKING:
     from bankml.model.kv_cache import KVCells
@@ -32,10 +33,11 @@ MIN_ENTRY_KEPT = np.float32(0.25)
 
 @dataclass(frozen=True)
 class CachedPrompt:
-    """The tokens of one conversation, with their keys and values."""
+    """The tokens of one conversation, with their keys and values and how those were computed."""
 
     tokens: Tokens
     state: KVCells
+    trace: tuple[ComputedSpan, ...]
     checkpoints: tuple[Checkpoint, ...] = ()
 
     @property
@@ -174,7 +176,7 @@ def swap_prefix(prompt: Sequence[int], slot: Slot, cache: PromptCache, reuse: bo
             slot.windows.replace(entry.checkpoints)
         slot.clear()
         slot.cells.load(entry.state, common)
-        slot.extend(entry.tokens[:common].tolist())
+        slot.fill(entry.tokens[:common].tolist(), Trace(entry.trace).first(common))
     cache.trim()
 
 
@@ -183,6 +185,6 @@ def _save(current: Tokens, slot: Slot, cache: PromptCache) -> None:
         return
     try:
         checkpoints = () if slot.windows is None else slot.windows.all
-        cache.add(CachedPrompt(current, slot.cells.save(len(current)), checkpoints))
+        cache.add(CachedPrompt(current, slot.cells.save(len(current)), slot.trace.spans, checkpoints))
     except MemoryError:
         cache.shrink()

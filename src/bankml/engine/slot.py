@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bankml.engine.checkpoints import window_checkpoints
+from bankml.engine.trace import ComputedSpan, Trace
 
 if TYPE_CHECKING:
     from bankml.engine.parts import Cells
@@ -25,7 +26,7 @@ def common_prefix(a: Sequence[int] | Tokens, b: Sequence[int] | Tokens) -> int:
 
 class Slot:
     """The tokens in `cells`. Only tokens whose forward pass has finished are listed. `windows` are its checkpoints if
-    the model has a sliding window.
+    the model has a sliding window. `trace` says how the cells were computed.
 
     The last token of an answer is sampled but never computed, so it is not here, and the next request computes it.
     """
@@ -34,6 +35,7 @@ class Slot:
         self.cells = cells
         self.number = number
         self.windows = window_checkpoints(cells)
+        self.trace = Trace()
         self._tokens: list[int] = []
 
     def __len__(self) -> int:
@@ -57,20 +59,29 @@ class Slot:
         if self.windows is not None:
             self.windows.keep(kept)
         del self._tokens[kept:]
+        self.trace.cut(kept)
         return kept
 
     def extend(self, tokens: Sequence[int]) -> None:
-        """Appends `tokens`, which have been computed at the following positions."""
+        """Appends `tokens`, which have been computed at the following positions as one micro-batch."""
         self._tokens.extend(tokens)
+        if tokens:
+            self.trace.append(len(tokens))
+
+    def fill(self, tokens: Sequence[int], spans: Sequence[ComputedSpan]) -> None:
+        """Takes `tokens` in place of its own; their cells are in place, and were computed as `spans` say."""
+        self._tokens[:] = tokens
+        self.trace = Trace(spans)
 
     def copy_from(self, other: Slot) -> None:
         """Copies the cells and tokens of `other`."""
-        self._tokens.clear()
+        self.clear()
         self.cells.copy_from(other.cells, len(other))
-        self._tokens.extend(other.tokens)
+        self.fill(other.tokens, other.trace.spans)
         if self.windows is not None and other.windows is not None:
             self.windows.replace(other.windows.all)
 
     def clear(self) -> None:
         """Drops all tokens: the cells are empty or no longer valid."""
         self._tokens.clear()
+        self.trace = Trace()

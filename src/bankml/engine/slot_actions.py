@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from bankml.engine import slot_file
 from bankml.engine.engine import Engine
 from bankml.engine.slot import Slot
-from bankml.engine.slot_file import NotASlotFile, NotRestored, Origin
+from bankml.engine.slot_file import NotASlotFile, NotRestored, Origin, SlotContent
 from bankml.engine.slot_folder import NotPlainFile, SlotFolder
 from bankml.errors import FileProblem, RequestError
 
@@ -30,7 +30,7 @@ def save(engine: Engine, slot: Slot, model_sha256: str, folder: SlotFolder, name
     try:
         key = folder.writing_key()
         with folder.replacing(name) as out:
-            nbytes = slot_file.write(out, origin, tokens, slot.cells, key)
+            nbytes = slot_file.write(out, origin, SlotContent(tokens, slot.trace.spans), slot.cells, key)
     except NotPlainFile as error:
         raise RequestError(f"Unable to save slot: {error.message}") from error
     except FileProblem as error:
@@ -56,9 +56,10 @@ def restore(engine: Engine, slot: Slot, model_sha256: str, folder: SlotFolder, n
         raise RequestError(f"Unable to restore slot: {error}") from error
     except OSError as error:
         raise RequestError(f"Unable to restore slot: cannot read {name}: {error.strerror}") from error
-    slot.extend(restored.tokens)
+    tokens, trace = restored.content.tokens, restored.content.trace
+    slot.fill(tokens, trace)
     engine.restored.append(restored.sha256)
-    return SlotTransfer(len(restored.tokens), origin.file_bytes(len(restored.tokens)))
+    return SlotTransfer(len(tokens), origin.file_bytes(len(tokens), len(trace)))
 
 
 def erase(slot: Slot) -> int:

@@ -90,6 +90,7 @@ def _load(verified: Verified, options: LoadOptions, source: PinnedFile, made: To
         defaults=defaults,
         reasoning=options.reasoning,
         content_special=options.content_special,
+        arithmetic=model.arithmetic,
     )
 
 

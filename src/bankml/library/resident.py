@@ -23,6 +23,7 @@ from bankml.grammar.thought import ThoughtTracker
 from bankml.library.reference import PinnedFile
 from bankml.library.request import UNLIMITED, ThoughtBudget
 from bankml.receipt.receipt import Provenance
+from bankml.receipt.replay_record import Arithmetic
 from bankml.sampling.chain import SamplerChain
 from bankml.sampling.overrides import SamplingOverrides
 from bankml.sampling.parameters import SamplingParams
@@ -98,7 +99,7 @@ class Resident:
     """One loaded model: a verified file, its tokenizer, template and sampling defaults, and the engine that computes.
 
     `defaults` are the model's own sampling parameters. `reasoning`: a model that can reason does, unless a request says
-    otherwise.
+    otherwise. `arithmetic` is what its receipts say of its bits; None: answers cannot be replayed.
     """
 
     def __init__(
@@ -112,6 +113,7 @@ class Resident:
         defaults: SamplingParams,
         reasoning: bool = False,
         content_special: ContentSpecial = "parse",
+        arithmetic: Arithmetic | None = None,
     ) -> None:
         self.source = source
         self.verified = verified
@@ -122,6 +124,7 @@ class Resident:
         self.defaults = defaults
         self.reasoning = reasoning
         self.content_special = content_special
+        self.arithmetic = arithmetic
 
     # ---- a request's parts, for this model
 
@@ -140,7 +143,7 @@ class Resident:
         return replace(form, prompt=plain, opening=opening, segments=tuple(segments(form.prompt, marks)))
 
     def _described(self, conversation: Conversation, spec: ConstraintSpec) -> AnswerFormat:
-        return describe(FormatRequest(self.template, conversation, spec.schema, spec.strict))
+        return describe(FormatRequest(self.template, conversation, spec.schema, spec.strict, conversation.now))
 
     def tokenize(self, form: AnswerFormat) -> list[int]:
         """The tokens of a prompt, with what texts of the vocabulary begin and end with."""

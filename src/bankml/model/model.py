@@ -14,6 +14,7 @@ from bankml.model.ops import Rows
 from bankml.model.shape import ModelConfig
 from bankml.model.span import Span
 from bankml.model.weights import Weights
+from bankml.receipt.replay_record import Arithmetic
 
 DEFAULT_LLAMA_THREADS = 3
 
@@ -47,6 +48,7 @@ class Model:
         pool = _native.Pool(threads)
         self._cells = context_cells(n_ctx)
         self._kind = kind
+        self.arithmetic = Arithmetic(self._cells, kind.name, llama_threads)
         self.config = config
         self.n_ctx = context_size(n_ctx, config.context_length)
         self.parallel = parallel

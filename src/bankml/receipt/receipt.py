@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
 from bankml import __version__
+from bankml.receipt.replay_record import ReplayRecord
 
 
 def sha256_hex(data: bytes) -> str:
@@ -118,12 +119,17 @@ class Tally:
         return None if self._first_token is None else self._since_arrival(self._first_token)
 
     def receipt(
-        self, prompt_tokens: int | None, completion_tokens: int | None, seed: int | None = None
+        self,
+        prompt_tokens: int | None,
+        completion_tokens: int | None,
+        seed: int | None = None,
+        replay: ReplayRecord | None = None,
     ) -> dict[str, object]:
         """The receipt, in its fixed field order. Call it after the last `text`.
 
         A count is None where the engine did not report it; `logprobs_sha256` is present when the response has
-        probabilities, `message_sha256` when its message is more than text, `finish_reason` when `message` gave one.
+        probabilities, `message_sha256` when its message is more than text, `finish_reason` when `message` gave one,
+        `replay` when the tokens were computed here.
         """
         logprobs = self._logprobs.hexdigest()
         return {
@@ -144,6 +150,7 @@ class Tally:
             "signed": False,
             **({} if self._provenance.layer is None else {"layer": asdict(self._provenance.layer)}),
             **({} if seed is None else {"seed": seed}),
+            **({} if replay is None else {"replay": replay.to_json()}),
         }
 
     def _since_arrival(self, moment: float) -> float:

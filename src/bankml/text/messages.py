@@ -24,7 +24,8 @@ class Conversation:
     of that name, "" when it was not sent. `enable_thinking` None leaves the switch to the server.
     `tools` are OpenAI's objects of functions, `called` is the one that a required call is of, "" for any;
     `parallel_tool_calls` None leaves to the template whether an answer may have several. `repeats`: the beginning of a
-    continued answer is part of a streamed answer.
+    continued answer is part of a streamed answer. `now` is what templates see as the present, in seconds since the
+    epoch; None: the moment at which it is rendered.
     """
 
     messages: Sequence[Message]
@@ -38,6 +39,7 @@ class Conversation:
     called: str = ""
     parallel_tool_calls: bool | None = None
     repeats: bool = True
+    now: float | None = None
 
     @classmethod
     def of(cls, messages: Sequence[Message]) -> "Conversation":

@@ -61,6 +61,7 @@ def _answer(
         format_of=format_of,
         keep=keep,
         logprob_shape=entry_with(asked.logprobs or 0),
+        route=http.path,
     )
     return answer(library, call, reply)
 
