@@ -14,7 +14,7 @@ FLOORS = {
     "answers": 5, "engine": 5,
     "library": 6,
     "api": 7, "convert": 7,
-    "capi": 8,
+    "capi": 8, "replay": 8,
     "cli": 9, "__main__": 10,
 }  # fmt: skip
 ROOT = Path(bankml.__file__).parent

@@ -98,7 +98,7 @@ def _generate(prepared: PreparedAnswer, reply: Reply) -> RequestOutcome:
         if stats.cached_tokens and resident.engine.restored:
             tally.restored_slot(resident.engine.restored[-1])
 
-        record = notes.record(last, resident.engine.windowed)
+        record = notes.record(last)
         replay = replay_record(prepared.call, resident, generation, [record])
 
         def receipt(messages: ChatMessages) -> Json:

@@ -11,14 +11,7 @@ from bankml.api.control import control
 from bankml.api.known_paths import unknown_path
 from bankml.api.ollama.durations import FOREVER, KEEP_ALIVE
 from bankml.api.ollama.routes import Ollama
-from bankml.api.openai_routes import (
-    anthropic_messages,
-    chat_completions,
-    completion,
-    infill,
-    responses,
-    text_completions,
-)
+from bankml.api.openai_routes import CALLS, generating
 from bankml.api.reading import fields
 from bankml.api.reading.json_body import read_object
 from bankml.api.slots import PREFIX, slot_action, slots
@@ -109,16 +102,8 @@ BOTH: Mapping[str, Methods] = {
     "/props": {"GET": model_get(descriptions.props)},
     "/models": {"GET": list_models},
     "/v1/models": {"GET": list_models},
-    "/completion": {"POST": completion},
-    "/completions": {"POST": completion},
-    "/v1/completions": {"POST": text_completions},
-    "/chat/completions": {"POST": chat_completions},
-    "/v1/chat/completions": {"POST": chat_completions},
+    **{path: {"POST": generating(call)} for path, call in CALLS.items()},
     "/v1/chat/completions/control": {"POST": control},
-    "/infill": {"POST": infill},
-    "/responses": {"POST": responses},
-    "/v1/responses": {"POST": responses},
-    "/v1/messages": {"POST": anthropic_messages},
     "/chat/completions/input_tokens": {"POST": model_post(text_endpoints.chat_tokens)},
     "/v1/chat/completions/input_tokens": {"POST": model_post(text_endpoints.chat_tokens)},
     "/responses/input_tokens": {"POST": model_post(text_endpoints.responses_tokens)},

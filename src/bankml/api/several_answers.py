@@ -201,8 +201,7 @@ class PreparedAnswers:
             resident.check_unchanged()  # the receipt is about the file as it was throughout
             if resident.engine.restored and any(step.progress.cached_tokens for step in last.values()):
                 self.tally.restored_slot(resident.engine.restored[-1])
-            windowed = resident.engine.windowed
-            records = [one.record(last[index], windowed) for index, one in enumerate(notes)]
+            records = [one.record(last[index]) for index, one in enumerate(notes)]
             writer.end(lambda messages: self._receipt(messages, last, records))
         except Cancelled:
             raise RequestCancelled(self._outcome(CLIENT_LEFT, last, CANCELLED)) from None

@@ -19,7 +19,8 @@ from bankml.capi.reasons import ENDED, Ending, reason_of, where
 from bankml.engine.completion import PromptProgress, Step
 from bankml.engine.memory import give_back_memory
 from bankml.errors import BankmlError, Cancelled, ContextExceeded, EngineFailed, ModelChanged, RequestError
-from bankml.http.exchange import JSON, Headers, Reply
+from bankml.http.collected_reply import CollectedReply
+from bankml.http.exchange import Reply
 from bankml.http.json_out import json_bytes
 from bankml.library.residency import Library
 from bankml.text.answer import Delta, content_of
@@ -93,7 +94,7 @@ class Handle:
         body = read_body(request)
         chat = chat_request({name: value for name, value in body.items() if name not in IGNORED})
         reference = self._library.resolve(None)
-        reply = Collected(self._ending)
+        reply = CollectedReply(self._ending)
 
         def writer(context: ResponseContext, form: ResponseFormat, logprobs: Logprobs, to: Reply) -> Writer:
             return PieceWriter(BufferedResponse(context, form, logprobs, to), piece)
@@ -140,27 +141,6 @@ class PieceWriter:
 
     def end(self, last: Step, receipt: Receipt) -> None:
         self._buffered.end(last, receipt)
-
-
-class Collected:
-    """A Reply that keeps the response for the caller. It is cancelled only when the host's Python ends."""
-
-    def __init__(self, ending: Ending) -> None:
-        self.body = b""
-        self.cancelled = ending
-
-    def whole(self, status: int, body: bytes, content_type: str = JSON, headers: Headers = ()) -> None:
-        self.body = body
-
-    def start(self, status: int, content_type: str, ping_interval: float | None = None, headers: Headers = ()) -> None:
-        self.body = b""
-
-    def write(self, data: bytes) -> bool:
-        self.body += data
-        return True
-
-    def finish(self) -> None:
-        pass
 
 
 def _ignored_piece(piece: bytes) -> bool:

@@ -15,9 +15,7 @@ MOST_OF_ANSWER = 16 * MOST_BYTES
 def check(arguments: Namespace) -> int:
     from bankml.receipt.check import check as compare
 
-    if arguments.request == arguments.answer == STDIN:
-        raise UsageError("only one of the two can come from stdin")
-    request, answer = _read(arguments.request, MOST_BYTES), _read(arguments.answer, MOST_OF_ANSWER)
+    request, answer = read_pair(arguments.request, arguments.answer)
     checked = compare(request, answer)
     problems = list(checked.problems)
     if checked.receipt is not None and arguments.model is not None:
@@ -29,6 +27,13 @@ def check(arguments: Namespace) -> int:
     fields = ["response_sha256", "request_sha256"] + (["model_sha256"] if arguments.model is not None else [])
     say(f"the receipt fits: {', '.join(fields)} are true")
     return 0
+
+
+def read_pair(request: str, answer: str) -> tuple[bytes, bytes]:
+    """A request's body and its response's, from files or one of them from stdin. Raises UsageError, FileProblem."""
+    if request == answer == STDIN:
+        raise UsageError("only one of the two can come from stdin")
+    return _read(request, MOST_BYTES), _read(answer, MOST_OF_ANSWER)
 
 
 def _read(path: str, most: int) -> bytes:

@@ -19,8 +19,9 @@ from bankml.api.formats.chat import ChatFormat
 from bankml.api.formats.logprobs import Logprobs
 from bankml.api.formats.response import Receipt, ResponseContext, ResponseFormat, Writer
 from bankml.api.reading.generation import MAX_TOKENS_FIELDS, chat_request
+from bankml.api.reading.plain_input import request_or_text_in
 from bankml.cli.output import write
-from bankml.cli.stdin import read_bytes, request_or_text_in
+from bankml.cli.stdin import read_bytes
 from bankml.cli.verified import fork_of, model_to_open
 from bankml.engine.completion import PromptProgress, Step
 from bankml.errors import Cancelled, UsageError

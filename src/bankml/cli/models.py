@@ -5,7 +5,7 @@ import os
 from argparse import Namespace
 
 from bankml.cli.output import about, file_bar, say, write
-from bankml.cli.stdin import read_bytes, request_in, text_in
+from bankml.cli.stdin import read_bytes
 from bankml.errors import RequestError, UsageError
 
 
@@ -36,6 +36,9 @@ def tokenize(arguments: Namespace) -> int:
 
     with about(arguments.file):
         tokenizer = Tokenizer.from_header(header)
+
+    from bankml.api.reading.plain_input import text_in
+
     text = text_in(read_bytes())
     say(json.dumps(tokenizer.encode(text, parse_special=not arguments.no_special)))
     return 0
@@ -50,6 +53,7 @@ def chat_template(arguments: Namespace) -> int:
     from bankml.answers.describe import describe as format_of
     from bankml.answers.request import FormatRequest
     from bankml.api.reading.messages import read_conversation
+    from bankml.api.reading.plain_input import request_in
     from bankml.text.template import ChatTemplate
     from bankml.text.tokenizer import Tokenizer
 

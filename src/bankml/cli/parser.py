@@ -137,6 +137,20 @@ def _gate_commands(command: Command) -> None:
     check.add_argument("answer", metavar="ANSWER.json", help="the response's body, streamed or not (-: stdin)")
     check.add_argument("--model", metavar="FILE", help="compare the receipt's model_sha256 with this file")
 
+    replay = command(
+        "replay",
+        "replay",
+        "compute an answer again from the model's file, and compare",
+        "replay request.json answer.json --model m.gguf",
+    )
+    replay.add_argument("request", metavar="REQUEST.json", help="the request's body as sent (-: stdin)")
+    replay.add_argument("answer", metavar="ANSWER.json", help="the response's body, streamed or not (-: stdin)")
+    replay.add_argument("--model", metavar="FILE", help="the model's file")
+    replay.add_argument("--fork", metavar="FORK.json", help="its file of records (default: FILE.FORK.json)")
+    replay.add_argument("--registry", metavar="DIR", help="a folder of records, for files by sha256 and derived models")
+    replay.add_argument("--threads", metavar="N", type=_from_1_to(MAX_THREADS), help="threads (one per core)")
+    replay.add_argument("--json", action="store_true", help="print the verdict as one JSON object")
+
 
 def _model_commands(command: Command) -> None:
     convert = command(

@@ -39,6 +39,9 @@ class Cells(Protocol):
     def window_first(self) -> int:
         """The lowest position whose cells those layers have; -1: none."""
 
+    def window_in_order(self, n: int) -> bool:
+        """Whether they have the cells of the first `n` tokens as if nothing else had been computed before."""
+
     def truncate_window(self, n: int) -> None:
         """Drops what those layers have beyond the first `n` positions."""
 

@@ -26,7 +26,8 @@ def common_prefix(a: Sequence[int] | Tokens, b: Sequence[int] | Tokens) -> int:
 
 class Slot:
     """The tokens in `cells`. Only tokens whose forward pass has finished are listed. `windows` are its checkpoints if
-    the model has a sliding window. `trace` says how the cells were computed.
+    the model has a sliding window. `trace` says how the cells were computed, which is all that decided their bits where
+    `traced`: the places of cells in a sliding window's cache may depend on what was there before.
 
     The last token of an answer is sampled but never computed, so it is not here, and the next request computes it.
     """
@@ -36,6 +37,7 @@ class Slot:
         self.number = number
         self.windows = window_checkpoints(cells)
         self.trace = Trace()
+        self.traced = True
         self._tokens: list[int] = []
 
     def __len__(self) -> int:
@@ -60,6 +62,7 @@ class Slot:
             self.windows.keep(kept)
         del self._tokens[kept:]
         self.trace.cut(kept)
+        self.traced = self.windows is None or self.cells.window_in_order(kept)
         return kept
 
     def extend(self, tokens: Sequence[int]) -> None:
@@ -78,6 +81,7 @@ class Slot:
         self.clear()
         self.cells.copy_from(other.cells, len(other))
         self.fill(other.tokens, other.trace.spans)
+        self.traced = other.traced
         if self.windows is not None and other.windows is not None:
             self.windows.replace(other.windows.all)
 

@@ -188,6 +188,10 @@ class KVCache:
         """The lowest position whose keys and values the layers with a sliding window have; -1: none, or no window."""
         return EMPTY if self._ring is None else self._ring.first
 
+    def window_in_order(self, n: int) -> bool:
+        """Whether those layers have the cells of the first `n` tokens as if nothing else had been computed before."""
+        return self._ring is None or self._ring.in_order(n)
+
     def place(self, position: int, n: int) -> list[SpanCells]:
         """The cells of each layer for `n` rows at `position` on; what was there and behind is dropped."""
         rows = window_rows = CacheRows(position)

@@ -32,6 +32,13 @@ class WindowCells:
         used = self._positions[self._positions != EMPTY]
         return int(used.min()) if used.size else EMPTY
 
+    def in_order(self, n: int) -> bool:
+        """Whether the first `n` tokens, and no others, have the first `n` cells: as if they had been computed into an
+        empty cache."""
+        used = self._positions != EMPTY
+        first = self._positions[:n] == np.arange(min(n, len(self._positions)))
+        return self._head == n <= len(used) and bool(first.all()) and not bool(used[n:].any())
+
     def place(self, position: int, n: int) -> tuple[Positions, Positions]:
         """Gives the tokens at `position` on a cell each, and drops those at `position` and later.
 

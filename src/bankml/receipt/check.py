@@ -43,11 +43,13 @@ PromptField = Literal["messages", "prompt"]
 
 @dataclass(frozen=True)
 class Checked:
-    """The receipt and the text of an answer, and every problem found (none: the receipt is true)."""
+    """The receipt and the text of an answer, and every problem found (none: the receipt is true). `objects` are those
+    of the answer, in the form of OpenAI's where its API is another one with messages."""
 
     receipt: Mapping[str, object] | None
     text: str
     problems: tuple[str, ...]
+    objects: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -88,7 +90,7 @@ def check(request_body: bytes, answer: bytes) -> Checked:
         )
         if problem
     ]
-    return Checked(receipt, text, tuple(problems))
+    return Checked(receipt, text, tuple(problems), tuple(objects))
 
 
 def _differs(field: str, receipt: Mapping[str, object], what: str, data: bytes) -> str | None:

@@ -1,22 +1,24 @@
 """What a receipt says so that its answer can be computed again: its object `replay`.
 
     {"version": 1, "arithmetic": NAME, "route": PATH, "n_ctx": N, "cache_type": NAME, "llama_threads": N,
-     "template_sha256": HEX, "rendered_at": SECONDS, "fields": {NAME: VALUE, …},
+     "template": {"sha256": HEX, "rendered_at": SECONDS, "reasoning": BOOLEAN, "content_special": NAME},
+     "fields": {NAME: VALUE, …},
      "answers": [{"prompt_sha256": HEX, "tokens_sha256": HEX, "seed": N or null, "finish_reason": TEXT,
                   "cached_tokens": N, "trace": [[POSITION, ROWS, KEPT], …]}, …]}
 
 `arithmetic` names the bits, whichever kernels and processor compute them. The hashes of tokens are of their ids, int32,
 little-endian. `trace` says how the keys and values of the prompt and the answer were computed: `kept` tokens from
 `position` on of a micro-batch of `rows` tokens, or tokens that were computed one by one, where `rows` is 1. Without it
-(null) the answer cannot be replayed. `template_sha256` and `rendered_at` are those of a chat, `fields` the members of
-the request's body that were replaced (`bankml generate`'s options).
+(null) the answer cannot be replayed. `template` is how a chat's prompt was rendered: the chat template, what it saw as
+the present, and the server's `--reasoning` and `--content-special`. `fields` are the members of the request's body that
+were replaced (`bankml generate`'s options).
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from typing import Any
 
@@ -42,6 +44,17 @@ class Arithmetic:
 
 
 @dataclass(frozen=True)
+class PromptRendering:
+    """How a chat's prompt was rendered: by a template of this sha256, at a moment (seconds since the epoch), by a
+    server with these options."""
+
+    sha256: str
+    rendered_at: float
+    reasoning: bool
+    content_special: str
+
+
+@dataclass(frozen=True)
 class AnswerRecord:
     """One answer of a response. `trace` None: how its cells were computed is not known."""
 
@@ -59,13 +72,11 @@ class ReplayRecord:
 
     route: str
     arithmetic: Arithmetic
-    template_sha256: str | None
-    rendered_at: float | None
+    template: PromptRendering | None
     answers: tuple[AnswerRecord, ...]
     fields: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, object]:
-        chat = {} if self.rendered_at is None else {"rendered_at": self.rendered_at}
         return {
             "version": VERSION,
             "arithmetic": ARITHMETIC,
@@ -73,8 +84,7 @@ class ReplayRecord:
             "n_ctx": self.arithmetic.n_ctx,
             "cache_type": self.arithmetic.cache_type,
             "llama_threads": self.arithmetic.llama_threads,
-            **({} if self.template_sha256 is None else {"template_sha256": self.template_sha256}),
-            **chat,
+            **({} if self.template is None else {"template": asdict(self.template)}),
             **({"fields": dict(self.fields)} if self.fields else {}),
             "answers": [_answer_json(answer) for answer in self.answers],
         }
@@ -101,18 +111,24 @@ def read_record(found: object) -> ReplayRecord:
     answers = body.get("answers")
     if not isinstance(answers, list) or not answers:
         raise ValueError("replay.answers is not an array of answers")
-    moment = body.get("rendered_at")
-    if moment is not None and (isinstance(moment, bool) or not isinstance(moment, int | float)):
-        raise ValueError("replay.rendered_at is not a time in seconds")
     arithmetic = Arithmetic(_count(body, "n_ctx"), _text(body, "cache_type"), _count(body, "llama_threads"))
     return ReplayRecord(
         _text(body, "route"),
         arithmetic,
-        None if body.get("template_sha256") is None else _text(body, "template_sha256"),
-        moment,
+        None if body.get("template") is None else _rendering(_object(body["template"], "replay.template")),
         tuple(_answer(one, f"replay.answers[{i}]") for i, one in enumerate(answers)),
         _object(body.get("fields", {}), "replay.fields"),
     )
+
+
+def _rendering(body: Mapping[str, Any]) -> PromptRendering:
+    path = "replay.template"
+    moment, reasoning = body.get("rendered_at"), body.get("reasoning")
+    if isinstance(moment, bool) or not isinstance(moment, int | float):
+        raise ValueError(f"{path}.rendered_at is not a time in seconds")
+    if not isinstance(reasoning, bool):
+        raise ValueError(f"{path}.reasoning is not true or false")
+    return PromptRendering(_text(body, "sha256", path), moment, reasoning, _text(body, "content_special", path))
 
 
 def _answer(found: object, path: str) -> AnswerRecord:

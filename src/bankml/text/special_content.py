@@ -13,12 +13,13 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from bankml.errors import RequestError
 from bankml.text.messages import Message, content_text
 
 ContentSpecial = Literal["parse", "refuse", "escape"]
+CONTENT_SPECIAL: tuple[ContentSpecial, ...] = get_args(ContentSpecial)
 
 FIRST_MARK, LAST_MARK = 0xF0000, 0xFFFFD
 """Supplementary private use area A: characters that no text has a meaning for."""

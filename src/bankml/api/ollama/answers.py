@@ -12,10 +12,12 @@ from bankml.api.ollama.chat_request import read_chat
 from bankml.api.ollama.durations import FOREVER
 from bankml.api.ollama.generate_request import read_generate
 from bankml.api.ollama.request import OllamaRequest
+from bankml.errors import RequestError
 from bankml.http.exchange import Reply, Request, RequestOutcome
 from bankml.http.json_out import json_bytes
 from bankml.library.layer import context_of, with_layer
 from bankml.library.reference import Reference
+from bankml.library.request import GenerationRequest
 from bankml.library.residency import FOR_GOOD, Library
 
 
@@ -35,35 +37,60 @@ def generate(library: Library, request: Request, reply: Reply, keep_alive: float
 def _answer(
     library: Library, http: Request, asked: OllamaRequest, message_field: MessageField, reply: Reply, keep_alive: float
 ) -> RequestOutcome:
-    reference = library.resolve(asked.model)
     seconds = keep_alive if asked.keep_alive is None else asked.keep_alive
+    keep = FOR_GOOD if seconds == FOREVER else seconds
+    if asked.generation is not None:
+        return answer(library, _call_of(library, http, asked, asked.generation, message_field, keep), reply)
+    reference, form = library.resolve(asked.model), OllamaFormat(asked.model, message_field, http.arrived)
+    if asked.keep_alive == 0:
+        return _unload(library, reference, form, reply)
+    return _load(library, reference, form, keep, reply)
+
+
+def chat_call(library: Library, http: Request) -> Call:
+    """`POST /api/chat` that generates. Raises RequestError, also for one without messages."""
+    return _generating_call(library, http, read_chat(http.body), message)
+
+
+def generate_call(library: Library, http: Request) -> Call:
+    """The same of `POST /api/generate`."""
+    return _generating_call(library, http, read_generate(http.body), response)
+
+
+def _generating_call(library: Library, http: Request, asked: OllamaRequest, message_field: MessageField) -> Call:
+    if asked.generation is None:
+        raise RequestError("the request has no prompt: it loads or unloads a model")
+    return _call_of(library, http, asked, asked.generation, message_field, FOR_GOOD)
+
+
+def _call_of(
+    library: Library,
+    http: Request,
+    asked: OllamaRequest,
+    generation: GenerationRequest,
+    message_field: MessageField,
+    keep: float | None,
+) -> Call:
+    reference = library.resolve(asked.model)
     longest = library.n_ctx
     n_ctx = context_of(reference.name, reference.layer, longest) if asked.num_ctx is None else asked.num_ctx
     served = longest if n_ctx > longest else None  # fewer than the request asked for: the response says so
-    n_ctx = min(n_ctx, longest)
-    keep = FOR_GOOD if seconds == FOREVER else seconds
-    if asked.generation is None:
-        form = OllamaFormat(asked.model, message_field, http.arrived)
-        if asked.keep_alive == 0:
-            return _unload(library, reference, form, reply)
-        return _load(library, reference, form, keep, reply)
 
     def format_of(context: ResponseContext) -> OllamaFormat:
         left_out = context.generation.left_out
         return OllamaFormat(asked.model, message_field, http.arrived, context.loading, left_out, served)
 
-    call = Call(
+    return Call(
         body=http.body,
         arrived=http.arrived,
-        request=with_layer(reference.layer, asked.generation),
+        request=with_layer(reference.layer, generation),
         reference=reference,
-        context=ContextRule(n_ctx, asked.truncate),
+        context=ContextRule(min(n_ctx, longest), asked.truncate),
         format_of=format_of,
         keep=keep,
         logprob_shape=entry_with(asked.logprobs or 0),
         route=http.path,
     )
-    return answer(library, call, reply)
 
 
 def _load(

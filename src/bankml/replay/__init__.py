@@ -1,0 +1,1 @@
+"""Replay: an answer computed again from the model's file, and compared."""
