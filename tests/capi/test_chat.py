@@ -86,7 +86,7 @@ def same(answer: bytes) -> dict:
     if "error" in value:
         return {k: v for k, v in value["error"].items() if k not in ("code", "type")}
     receipt = {k: v for k, v in value["bankml_receipt"].items() if not k.endswith("_ms")}
-    del receipt["replay"]["template"]["rendered_at"]
+    del receipt["replay"]["template"]  # when it was rendered, and the option --reasoning of serve
     return {"choices": value["choices"], "usage": value["usage"], "model": value["model"], "receipt": receipt,
             "cache_n": value["timings"]["cache_n"], "prompt_n": value["timings"]["prompt_n"]}  # fmt: skip
 

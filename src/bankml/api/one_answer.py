@@ -1,7 +1,7 @@
 """A response with one answer: generating it, and writing it with its receipt."""
 
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from contextlib import closing
 from dataclasses import dataclass, replace
 
@@ -12,6 +12,7 @@ from bankml.api.formats.response import ResponseContext, Writer
 from bankml.api.generation import bind
 from bankml.api.replay_notes import AnswerNotes, replay_record
 from bankml.engine.completion import NO_TOKEN, GenerationStats, Step
+from bankml.engine.prompt_scores import PromptScores
 from bankml.errors import Cancelled
 from bankml.grammar.sampler import GrammarSampler
 from bankml.grammar.thought import ThoughtTracker
@@ -22,7 +23,6 @@ from bankml.measure.energy import Counters, joules, read_counters
 from bankml.measure.timing import Timing
 from bankml.receipt.messages import ChatMessages
 from bankml.receipt.receipt import Tally
-from bankml.sampling.logprobs import TokenProbs
 from bankml.text.answer import content_of
 
 
@@ -79,7 +79,7 @@ def _generate(prepared: PreparedAnswer, reply: Reply) -> RequestOutcome:
     try:
         resident.check_unchanged()
         if context.request.response.echo:
-            _echo(prepared, reply)
+            notes.traced = _echo(prepared, reply)
         with closing(_steps(prepared, reply)) as steps:
             for step in steps:
                 last = step
@@ -117,16 +117,18 @@ def _generate(prepared: PreparedAnswer, reply: Reply) -> RequestOutcome:
     return _outcome(200, last, finish, timing)
 
 
-def _echo(prepared: PreparedAnswer, reply: Reply) -> None:
-    """Writes the prompt, with its tokens' probabilities where those of tokens are asked for."""
+def _echo(prepared: PreparedAnswer, reply: Reply) -> bool:
+    """Writes the prompt, with its tokens' probabilities where those of tokens are asked for. Returns whether nothing
+    that was computed before decided their bits."""
     context, generation = prepared.context, prepared.context.generation
     prompt, resident = generation.job.prompt, context.resident
-    scores: Sequence[TokenProbs] = ()
+    scores = PromptScores((), traced=True)
     if context.request.sampling.n_probs:
         scores = resident.engine.score(generation.job, generation.sampler, cancelled=reply.cancelled)
-    echo = echo_of(prompt, resident.tokens, scores)
+    echo = echo_of(prompt, resident.tokens, scores.probs)
     prepared.tally.text(echo.text)
     prepared.writer.echo(echo)
+    return scores.traced
 
 
 def _steps(prepared: PreparedAnswer, reply: Reply) -> Generator[Step]:

@@ -16,6 +16,8 @@ class AnswerNotes:
     def __init__(self, generation: Generation) -> None:
         self._generation = generation
         self._tokens: list[int] = []
+        self.traced = True
+        """Nothing that was computed before decided the bits of what came with the answer."""
 
     def add(self, step: Step) -> None:
         if step.token != NO_TOKEN:
@@ -23,14 +25,15 @@ class AnswerNotes:
 
     def record(self, last: Step) -> AnswerRecord:
         """The record of the answer, whose last step is `last`."""
-        spans = last.trace if last.token != NO_TOKEN else ()
+        trace = last.trace if last.token != NO_TOKEN else ()
+        spans = None if trace is None or not self.traced else [(one.position, one.rows, one.kept) for one in trace]
         return AnswerRecord(
             token_hash(self._generation.job.prompt),
             token_hash(self._tokens),
             self._generation.sampler.seed,
             last.finish or "",
             last.progress.cached_tokens,
-            None if spans is None else tuple((span.position, span.rows, span.kept) for span in spans),
+            None if spans is None else tuple(spans),
         )
 
 

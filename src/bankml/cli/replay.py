@@ -1,21 +1,18 @@
 """`bankml replay`: computes an answer again from the model's file, and compares."""
 
 import json
-import os
 from argparse import Namespace
 
 from bankml.cli.check import read_pair
 from bankml.cli.output import about, say
 from bankml.cli.verified import fork_of, model_to_open
 from bankml.errors import Refused, UsageError
-from bankml.library.load import LoadOptions, open_library
-from bankml.library.reference import PinnedFile
 from bankml.library.registry import Registry
 from bankml.library.supported import require_supported
-from bankml.replay.replay import WIDTH, Evidence, read_evidence
+from bankml.replay.opening import open_for
+from bankml.replay.replay import Evidence, read_evidence
 from bankml.replay.replay import replay as compute
 from bankml.replay.verdict import NotReplayable, ReplayVerdict
-from bankml.text.special_content import CONTENT_SPECIAL
 
 
 def replay(arguments: Namespace) -> int:
@@ -36,37 +33,10 @@ def replay(arguments: Namespace) -> int:
 
 def _computed(arguments: Namespace, evidence: Evidence) -> ReplayVerdict:
     file, fork = _file(arguments, evidence)
-    record = evidence.record
-    template = record.template
-    wanted = template.content_special if template is not None else "parse"
-    special = next((one for one in CONTENT_SPECIAL if one == wanted), None)
-    if special is None:
-        raise NotReplayable("options", f"the server had --content-special {wanted!r:.40}, which is unknown here")
-    environment = {
-        **os.environ,
-        "BANKML_CACHE_TYPE": record.arithmetic.cache_type,
-        "BANKML_LLAMA_THREADS": str(record.arithmetic.llama_threads),
-    }
-    try:
+    with about(file):
         verified = model_to_open(file, fork, require_supported)
-        with about(file):
-            library = open_library(
-                verified,
-                LoadOptions(
-                    record.arithmetic.n_ctx,
-                    arguments.threads,
-                    environment,
-                    reasoning=template is not None and template.reasoning,
-                    content_special=special,
-                    parallel=max(WIDTH, len(record.answers)),
-                ),
-                Registry(arguments.registry, PinnedFile.of(verified), any_model=True),
-            )
-    except UsageError as error:  # a context or a type of cache that is none
-        raise NotReplayable("arithmetic", error.message) from error
-    resident = library.resident
-    assert resident is not None  # it was loaded now
-    return compute(evidence, library, resident)
+        library = open_for(evidence.record, verified, arguments.registry, arguments.threads)
+    return compute(evidence, library)
 
 
 def _file(arguments: Namespace, evidence: Evidence) -> tuple[str, str]:

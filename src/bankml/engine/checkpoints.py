@@ -85,7 +85,9 @@ class WindowCheckpoints:
                 self._cells.load_window(found.state)
                 next_position = min(common, max(found.first + 1, found.last))
                 kept = min(next_position, found.n_tokens)
-        self._list = [one for one in self._list if one.last <= next_position]
+        # The second condition is not llama-server's: there a checkpoint of the first token alone outlives a prompt
+        # that begins with another one, and a later request goes on from keys and values of the wrong token.
+        self._list = [one for one in self._list if one.last <= next_position and one.n_tokens <= common]
         return kept
 
     def keep(self, n_tokens: int) -> None:

@@ -9,11 +9,10 @@ from bankml.engine.completion import Job, PromptProgress, Step, complete, fits
 from bankml.engine.outputs import Outputs
 from bankml.engine.parts import ForwardPass, TextPieces, TokenPieces, TokenSampler
 from bankml.engine.prompt_cache import PromptCache
-from bankml.engine.prompt_scores import prompt_scores
+from bankml.engine.prompt_scores import PromptScores, prompt_scores
 from bankml.engine.scheduler import Scheduler
 from bankml.engine.slot import Slot
 from bankml.engine.slots import Slots
-from bankml.sampling.logprobs import TokenProbs
 
 ENGINE = f"bankml-native {__version__}"
 """The engine's name, as receipts give it: the arithmetic is this project's own forward pass."""
@@ -74,14 +73,14 @@ class Engine:
                     elif isinstance(event, Step):
                         yield event
 
-    def score(self, job: Job, sampler: TokenSampler, *, cancelled: Callable[[], bool] = _never) -> list[TokenProbs]:
+    def score(self, job: Job, sampler: TokenSampler, *, cancelled: Callable[[], bool] = _never) -> PromptScores:
         """What `sampler` reports of each token of the prompt (prompt_scores). Raises what `complete` raises."""
         fits(len(job.prompt), self.model.n_ctx)
         taken = self.slots.for_prompt(job.prompt, job.slot, False, cancelled)
         with taken as (slot,), Outputs(self.scheduler, cancelled) as outputs:
             outputs.begin({0: prompt_scores(job.prompt, slot, sampler)})
             ended = [event for _, event in outputs.events() if isinstance(event, Ended)]
-        scores: list[TokenProbs] = ended[0].value
+        scores: PromptScores = ended[0].value
         return scores
 
     @property

@@ -38,6 +38,7 @@ class CachedPrompt:
     tokens: Tokens
     state: KVCells
     trace: tuple[ComputedSpan, ...]
+    in_order: int = 0
     checkpoints: tuple[Checkpoint, ...] = ()
 
     @property
@@ -176,7 +177,7 @@ def swap_prefix(prompt: Sequence[int], slot: Slot, cache: PromptCache, reuse: bo
             slot.windows.replace(entry.checkpoints)
         slot.clear()
         slot.cells.load(entry.state, common)
-        slot.fill(entry.tokens[:common].tolist(), Trace(entry.trace).first(common))
+        slot.fill(entry.tokens[:common].tolist(), Trace(entry.trace).first(common), min(entry.in_order, common))
     cache.trim()
 
 
@@ -185,6 +186,6 @@ def _save(current: Tokens, slot: Slot, cache: PromptCache) -> None:
         return
     try:
         checkpoints = () if slot.windows is None else slot.windows.all
-        cache.add(CachedPrompt(current, slot.cells.save(len(current)), slot.trace.spans, checkpoints))
+        cache.add(CachedPrompt(current, slot.cells.save(len(current)), slot.trace.spans, slot.in_order, checkpoints))
     except MemoryError:
         cache.shrink()

@@ -1,6 +1,7 @@
 """How likely each token of a prompt was, for requests that want their prompt's probabilities (`echo`)."""
 
 from collections.abc import Generator, Sequence
+from dataclasses import dataclass
 
 from bankml.engine.completion import MICRO_BATCH, Compute, Event
 from bankml.engine.parts import Logits, TokenSampler
@@ -9,15 +10,24 @@ from bankml.model.span import Span
 from bankml.sampling.logprobs import TokenProbs
 
 
+@dataclass(frozen=True)
+class PromptScores:
+    """What is reported of each token of a prompt. `traced`: nothing that was computed before decided their bits."""
+
+    probs: Sequence[TokenProbs]
+    traced: bool
+
+
 def prompt_scores(
     prompt: Sequence[int], slot: Slot, sampler: TokenSampler
-) -> Generator[Event, Logits | None, list[TokenProbs]]:
+) -> Generator[Event, Logits | None, PromptScores]:
     """What `sampler` reports of each token: the first, which follows nothing, has no probability.
 
     All of the prompt is computed, whatever is cached, in micro-batches, and every row of them gives logits. The slot
     has the prompt afterwards, so that an answer continues from it.
     """
     slot.begin(prompt, False)
+    traced = slot.traced
     found = [TokenProbs(prompt[0], None, ())]
 
     def score(position: int, logits: Logits) -> None:
@@ -31,4 +41,4 @@ def prompt_scores(
         batch = list(prompt[len(slot) : len(slot) + MICRO_BATCH])
         yield Compute(Span(batch, len(slot), slot.cells), logits=False, rows=score)
         slot.extend(batch)
-    return found
+    return PromptScores(found, traced)

@@ -27,7 +27,8 @@ def common_prefix(a: Sequence[int] | Tokens, b: Sequence[int] | Tokens) -> int:
 class Slot:
     """The tokens in `cells`. Only tokens whose forward pass has finished are listed. `windows` are its checkpoints if
     the model has a sliding window. `trace` says how the cells were computed, which is all that decided their bits where
-    `traced`: the places of cells in a sliding window's cache may depend on what was there before.
+    `traced`: the places of cells in a sliding window's cache may depend on what was there before. The first
+    `in_order` tokens were computed with all cells in the places that they have in an empty cache.
 
     The last token of an answer is sampled but never computed, so it is not here, and the next request computes it.
     """
@@ -38,6 +39,7 @@ class Slot:
         self.windows = window_checkpoints(cells)
         self.trace = Trace()
         self.traced = True
+        self.in_order = 0
         self._tokens: list[int] = []
 
     def __len__(self) -> int:
@@ -62,25 +64,31 @@ class Slot:
             self.windows.keep(kept)
         del self._tokens[kept:]
         self.trace.cut(kept)
-        self.traced = self.windows is None or self.cells.window_in_order(kept)
+        self.in_order = min(self.in_order, kept)
+        self.traced = self.windows is None or (self.in_order == kept and self.cells.window_in_order(kept))
         return kept
 
     def extend(self, tokens: Sequence[int]) -> None:
         """Appends `tokens`, which have been computed at the following positions as one micro-batch."""
+        ordered = self.in_order == len(self)
         self._tokens.extend(tokens)
         if tokens:
             self.trace.append(len(tokens))
+        if ordered and (self.windows is None or self.cells.window_in_order(len(self))):
+            self.in_order = len(self)
 
-    def fill(self, tokens: Sequence[int], spans: Sequence[ComputedSpan]) -> None:
-        """Takes `tokens` in place of its own; their cells are in place, and were computed as `spans` say."""
+    def fill(self, tokens: Sequence[int], spans: Sequence[ComputedSpan], in_order: int = 0) -> None:
+        """Takes `tokens` in place of its own; their cells are in place, and were computed as `spans` say, the first
+        `in_order` of them in order."""
         self._tokens[:] = tokens
         self.trace = Trace(spans)
+        self.in_order = in_order
 
     def copy_from(self, other: Slot) -> None:
         """Copies the cells and tokens of `other`."""
         self.clear()
         self.cells.copy_from(other.cells, len(other))
-        self.fill(other.tokens, other.trace.spans)
+        self.fill(other.tokens, other.trace.spans, other.in_order)
         self.traced = other.traced
         if self.windows is not None and other.windows is not None:
             self.windows.replace(other.windows.all)
@@ -89,3 +97,4 @@ class Slot:
         """Drops all tokens: the cells are empty or no longer valid."""
         self._tokens.clear()
         self.trace = Trace()
+        self.in_order = 0

@@ -33,27 +33,31 @@ def first_difference(
 def _located(
     number: int, before: bytes, after: bytes, slot: Slot, n_prompt: int, resident: Resident
 ) -> TokenDifference:
-    at, position = 0, 0
-    for token in slot.tokens[n_prompt:]:
+    def first_token(text: bytes) -> list[int]:
+        return list(resident.tokens.encode(text.decode("utf-8", "ignore"), False)[:1])
+
+    at, position, tokens = 0, n_prompt, list(slot.tokens)
+    tokens += first_token(
+        after[sum(len(resident.tokens.piece(token)) for token in tokens[n_prompt:]) :]
+    )  # the last one
+    for token in tokens[n_prompt:]:
         piece = resident.tokens.piece(token)
         if before[at : at + len(piece)] != piece:
             break
         at, position = at + len(piece), position + 1
-    row = _row(resident.engine.model, slot, n_prompt + position)
+    row = _row(resident.engine.model, slot, tokens[position - 1], position - 1)
+    computed, answered = tokens[position : position + 1], first_token(before[at:])
+    return TokenDifference(
+        number,
+        position - n_prompt,
+        _candidate(computed[0], row, resident.tokens) if computed else None,
+        _candidate(answered[0], row, resident.tokens) if answered else None,
+    )
 
-    def candidate(rest: bytes) -> Candidate | None:
-        found = resident.tokens.encode(rest.decode("utf-8", "ignore"), False)
-        return _candidate(found[0], row, resident.tokens) if found else None
 
-    sampled = slot.tokens[n_prompt + position : n_prompt + position + 1]
-    computed = _candidate(sampled[0], row, resident.tokens) if sampled else candidate(after[at:])
-    return TokenDifference(number, position, computed, candidate(before[at:]))
-
-
-def _row(model: ForwardPass, slot: Slot, position: int) -> Logits:
-    """The logits of the token at `position`, which follow from the one before it."""
-    before = slot.tokens[position - 1]
-    found = model.forward([Span([before], position - 1, slot.cells)], True)
+def _row(model: ForwardPass, slot: Slot, token: int, position: int) -> Logits:
+    """The logits that follow from `token` at `position`."""
+    found = model.forward([Span([token], position, slot.cells)], True)
     assert found is not None  # logits were asked for
     row: Logits = found[0]
     return row

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from bankml.api.reading.plain_input import body_with
-from bankml.errors import BankmlError
+from bankml.engine.trace import ComputedSpan, checked_trace
+from bankml.errors import BankmlError, Cancelled
 from bankml.library.residency import Library
 from bankml.library.resident import Resident
 from bankml.receipt.check import Checked, check
@@ -69,20 +70,28 @@ def read_evidence(request: bytes, answer: bytes) -> Evidence:
     if any(answer.trace is None for answer in record.answers):
         what = "the places of its keys and values in a sliding window's cache depended on earlier requests"
         raise NotReplayable("trace", f"the answer cannot be replayed: {what}")
+    for number, answer_record in enumerate(record.answers):
+        spans = [ComputedSpan(*span) for span in answer_record.trace or ()]
+        try:
+            trace = checked_trace(spans, spans[-1].end if spans else 0)
+        except ValueError as error:
+            raise NotReplayable("trace", f"replay.answers[{number}].trace: {error}") from None
+        if answer_record.cached_tokens > len(trace):
+            raise NotReplayable("trace", f"replay.answers[{number}].trace ends before the cached tokens do")
     return Evidence(request, checked, record)
 
 
 def replay(
     evidence: Evidence,
     library: Library,
-    resident: Resident,
     *,
     width: int = WIDTH,
     cancelled: Callable[[], bool] = _never,
 ) -> ReplayVerdict:
-    """Computes the answers of `evidence` again with the model of `resident`, loaded with the record's arithmetic for
-    `width` sequences. Its engine is of no use afterwards. Raises NotReplayable, Cancelled."""
-    record = evidence.record
+    """Computes the answers of `evidence` again with the model of `library`, which was opened for it (opening.open_for),
+    `width` tokens at once. The library is of no use afterwards. Raises NotReplayable, Cancelled."""
+    record, resident = evidence.record, library.resident
+    assert resident is not None  # it was opened with its model
     _check_model(evidence, resident)
     call = call_of(library, record, _body(evidence), evidence.request)
     derived = call.reference.derived
@@ -93,6 +102,8 @@ def replay(
     began = time.monotonic()
     try:
         again = rerun(call, resident, record, known_texts(evidence.checked.objects), width, cancelled)
+    except Cancelled:
+        raise
     except BankmlError as error:
         raise NotReplayable("request", f"the request is refused here: {error.message}") from error
     seconds = time.monotonic() - began

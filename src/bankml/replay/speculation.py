@@ -26,19 +26,18 @@ def _no_proposals(tokens: Sequence[int]) -> Sequence[int]:
 
 @dataclass
 class _Sequence:
-    """One sequence's answer: its tokens and where it begins, and rows that were computed ahead of need."""
+    """One sequence's answer: the position at which it begins, its tokens, and rows that were computed ahead of need."""
 
     proposals: Proposals = _no_proposals
-    begin: int = -1
+    begin: int = 0
     tokens: list[int] = field(default_factory=list)
     ahead: dict[tuple[int, int], Logits] = field(default_factory=dict)
 
     def extend(self, span: Span) -> None:
-        """The answer goes on with the one token of `span`."""
-        if self.begin < 0:
-            self.begin = span.position
-        del self.tokens[span.position - self.begin :]
-        self.tokens += span.tokens
+        """The sequence goes on with the one token of `span`, which may be the last of the prompt."""
+        if span.position >= self.begin:
+            del self.tokens[span.position - self.begin :]
+            self.tokens += span.tokens
 
 
 class SpeculativePass:
@@ -65,9 +64,9 @@ class SpeculativePass:
     def close(self) -> None:
         self._model.close()
 
-    def propose(self, cells: object, proposals: Proposals) -> None:
-        """`proposals` are asked for the tokens of the answer in `cells`, which begins now."""
-        self._sequences[id(cells)] = _Sequence(proposals)
+    def propose(self, cells: object, begin: int, proposals: Proposals) -> None:
+        """`proposals` gives the tokens of the answer in `cells`, which begins at the position `begin`."""
+        self._sequences[id(cells)] = _Sequence(proposals, begin)
 
     def score(self, span: Span, rows: ScoredRows, checkpoint: Callable[[], None] = lambda: None) -> None:
         self._model.score(span, rows, checkpoint)

@@ -64,8 +64,9 @@ class TracedSlots(Slots):
             self._fill(slots[0], prompt, self._records[self._next])
         else:
             slots[0].clear()
+            self._cut_as(slots[0], self._records[self._next])
         for i, slot in enumerate(slots):
-            self._model.propose(slot.cells, self._proposals(self._next + i))
+            self._model.propose(slot.cells, len(prompt), self._proposals(self._next + i))
         yield slots
         if reuse or self._records[self._next].cached_tokens == 0:
             self._next = min(self._next + 1 + copies, len(self._records) - 1)
@@ -82,6 +83,9 @@ class TracedSlots(Slots):
             else:
                 tokens = kept + [PLACEHOLDER] * (span.rows - span.kept)
                 self._model.forward([Span(tokens, span.position, slot.cells)], False)
-        slot.fill(prompt[:cached], spans)
+        slot.fill(prompt[:cached], spans, in_order=cached)
+        self._cut_as(slot, record)
+
+    def _cut_as(self, slot: Slot, record: AnswerRecord) -> None:
         if slot.windows is not None:
             slot.windows = TracedBatches(slot.cells, record)
