@@ -39,7 +39,7 @@ def house(tmp_path, monkeypatch, good, hex64):
     (tmp_path / "m.gguf.FORK.json").write_text(json.dumps(record))
     told = {}
 
-    def build_application(verified, options, serving):
+    def build_application(verified, options, serving, more):
         told.update(verified=verified, **vars(options), **vars(serving))
         if options.n_ctx == 1:
             raise Refused("weights are Q8_0")

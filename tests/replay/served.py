@@ -10,6 +10,7 @@ from bankml.http.exchange import Request
 from bankml.library.load import LoadOptions
 from bankml.replay.opening import open_for
 from bankml.replay.replay import read_evidence, replay
+from bankml.replay.route import PATH, handle
 from bankml.replay.verdict import NotReplayable, ReplayVerdict
 
 
@@ -21,7 +22,8 @@ class Served:
         self.registry = serving.get("registry")
         environment = {"BANKML_THREADS": "2"} | (environment or {})
         options = LoadOptions(n_ctx, None, environment, parallel=parallel)
-        self.application = build_application(self.again(), options, Serving(any_model=True, **serving))
+        more = {PATH: {"POST": handle}}
+        self.application = build_application(self.again(), options, Serving(any_model=True, **serving), more)
 
     def again(self):
         return verify(self.verified.path, self.verified.fork_path)

@@ -185,3 +185,24 @@ def test_several_tokens_are_computed_at_once(served):
         patch.undo()
     windowed = "gemma" in served.verified.name
     assert sum(passes) >= 39 and (len(passes) == 39 if windowed else len(passes) <= 39 // 4)
+
+
+def test_a_running_server_replays(tmp_path):
+    """Answers that it gave, while it gives others; a lie is named, and another server's arithmetic too."""
+    served = Served(tiny_model(tmp_path), parallel=2)
+
+    def replayed(by, request, answer):
+        body = {"request": request.decode(), "answer": answer.decode()}
+        return json.loads(by.ask("/bankml/replay", body)[1])
+
+    served.ask(*chat(temperature=0))
+    sent, answer = served.ask(*chat(temperature=1, stream=True))
+    assert replayed(served, sent, answer)["result"] == "equal"
+    assert served.verdict(*served.ask(*chat(temperature=1))).ok, "it answers as before"
+    other = Served(served.verified, {"BANKML_LLAMA_THREADS": "1"})
+    assert replayed(other, sent, answer)["precondition"] == "arithmetic"
+    false = answer.replace(b'"seed": ', b'"seed": 1')
+    assert replayed(served, sent, false)["result"] == "different"
+    assert replayed(served, sent + b" ", answer)["precondition"] == "receipt"
+    error = json.loads(served.ask("/bankml/replay", {"request": "x"})[1])["error"]
+    assert error["code"] == 400 and "Field 'answer'" in error["message"]

@@ -34,6 +34,7 @@ Json = dict[str, object]
 Body = Mapping[str, Any]
 Handler = Callable[[Library, Request, Reply], RequestOutcome]
 Methods = Mapping[str, Handler]
+NO_MORE: Mapping[str, Methods] = {}
 
 
 def json_get(answer: Callable[[Library], Json]) -> Handler:
@@ -126,9 +127,13 @@ ROUTES: Mapping[Literal["gateway", "engine"], Mapping[str, Methods]] = {
 }
 
 
-def methods_of(request: Request, slot_folder: SlotFolder | None, ollama: Ollama | None) -> Methods | None:
+def methods_of(
+    request: Request, slot_folder: SlotFolder | None, ollama: Ollama | None, more: Mapping[str, Methods]
+) -> Methods | None:
     """What the path of a request answers, by method; None where there is nothing. Ollama's API is on the gateway
-    address alone."""
+    address alone, and so are the paths of `more`."""
+    if request.address == "gateway" and request.path in more:
+        return more[request.path]
     if request.address == "engine" and request.path.startswith(PREFIX):
         return {"POST": slot_action(slot_folder)}
     if request.path.startswith(MODEL_PREFIXES) and not request.path.endswith("/"):
@@ -139,9 +144,14 @@ def methods_of(request: Request, slot_folder: SlotFolder | None, ollama: Ollama 
     return found
 
 
-def find(request: Request, slot_folder: SlotFolder | None = None, ollama: Ollama | None = None) -> Handler:
+def find(
+    request: Request,
+    slot_folder: SlotFolder | None = None,
+    ollama: Ollama | None = None,
+    more: Mapping[str, Methods] = NO_MORE,
+) -> Handler:
     """The handler of a request. Raises NotFound or MethodNotAllowed."""
-    methods = methods_of(request, slot_folder, ollama)
+    methods = methods_of(request, slot_folder, ollama, more)
     if methods is None:
         raise unknown_path(request.path)
     handler = methods.get("GET" if request.method == "HEAD" else request.method)
@@ -174,9 +184,11 @@ class Serving:
     engine_address: str | None = None
 
 
-def build_application(verified: "Verified", options: "LoadOptions", serving: Serving) -> "NativeApplication":
-    """The application that answers with the verified file, loaded now. Raises Refused for an unsupported model,
-    UsageError for a folder that is none."""
+def build_application(
+    verified: "Verified", options: "LoadOptions", serving: Serving, more: Mapping[str, Methods] = NO_MORE
+) -> "NativeApplication":
+    """The application that answers with the verified file, loaded now; `more` are paths of the gateway address besides
+    its own. Raises Refused for an unsupported model, UsageError for a folder that is none."""
     from bankml.library.load import open_library
 
     slot_folder = None if serving.slot_dir is None else SlotFolder(serving.slot_dir, serving.slots_trust)
@@ -185,14 +197,21 @@ def build_application(verified: "Verified", options: "LoadOptions", serving: Ser
     library = open_library(verified, options, known, keep, serving.queue_limit)
     library.engine_address = serving.engine_address
     library.start_reaper()
-    return NativeApplication(library, slot_folder, Ollama(known, serving.keep_alive))
+    return NativeApplication(library, slot_folder, Ollama(known, serving.keep_alive), more)
 
 
 class NativeApplication:
     """Answers requests with the models of `library`; any number of threads may call it."""
 
-    def __init__(self, library: Library, slot_folder: SlotFolder | None = None, ollama: Ollama | None = None) -> None:
+    def __init__(
+        self,
+        library: Library,
+        slot_folder: SlotFolder | None = None,
+        ollama: Ollama | None = None,
+        more: Mapping[str, Methods] = NO_MORE,
+    ) -> None:
         self._library = library
+        self._more = more
         self._slot_folder = slot_folder
         self._ollama = ollama
 
@@ -207,7 +226,7 @@ class NativeApplication:
 
     def route(self, request: Request) -> str | None:
         """The path of the tables that `request` asks for, of a slot's own path the part before its number."""
-        if request.path in ROUTES[request.address]:
+        if request.path in ROUTES[request.address] or (request.address == "gateway" and request.path in self._more):
             return request.path
         if request.path.startswith(MODEL_PREFIXES):
             return MODEL_PREFIXES[0].rstrip("/")
@@ -229,4 +248,4 @@ class NativeApplication:
         )
 
     def _handle(self, request: Request, reply: TrackedReply) -> RequestOutcome:
-        return find(request, self._slot_folder, self._ollama)(self._library, request, reply)
+        return find(request, self._slot_folder, self._ollama, self._more)(self._library, request, reply)

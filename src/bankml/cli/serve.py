@@ -64,6 +64,8 @@ def _serve(arguments: Namespace, file: str, fork: str, listen: Address, engine: 
     from bankml.api.routes import Serving, build_application
     from bankml.http.server import serve as run
     from bankml.measure.usage import Watched
+    from bankml.replay.route import PATH as REPLAY
+    from bankml.replay.route import handle as replay
 
     with about(file):
         application = build_application(
@@ -84,6 +86,7 @@ def _serve(arguments: Namespace, file: str, fork: str, listen: Address, engine: 
                 queue_limit=arguments.queue or DEFAULT_QUEUE,
                 engine_address=shown_address(engine),
             ),
+            {REPLAY: {"POST": replay}},
         )
 
     note(f"parallel: {application.parallel} at once, --queue {arguments.queue or DEFAULT_QUEUE} more waiting")

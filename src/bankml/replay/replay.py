@@ -85,12 +85,13 @@ def replay(
     evidence: Evidence,
     library: Library,
     *,
+    resident: Resident | None = None,
     width: int = WIDTH,
     cancelled: Callable[[], bool] = _never,
 ) -> ReplayVerdict:
-    """Computes the answers of `evidence` again with the model of `library`, which was opened for it (opening.open_for),
-    `width` tokens at once. The library is of no use afterwards. Raises NotReplayable, Cancelled."""
-    record, resident = evidence.record, library.resident
+    """Computes the answers of `evidence` again, `width` tokens at once, with `resident`, or the model of `library` that
+    was opened for it (opening.open_for). The resident gets another engine. Raises NotReplayable, Cancelled."""
+    record, resident = evidence.record, resident or library.resident
     assert resident is not None  # it was opened with its model
     _check_model(evidence, resident)
     call = call_of(library, record, _body(evidence), evidence.request)
