@@ -37,7 +37,12 @@ class Ggml:
             "new_tensor_3d",
             "mul_mat",
             "rms_norm",
+            "norm",
             "mul",
+            "add",
+            "gelu",
+            "tanh",
+            "soft_max",
             "rope_ext",
             "swiglu_split",
             "geglu_split",
@@ -100,6 +105,16 @@ class Ggml:
     def rms_norm(self, x: np.ndarray, weight: np.ndarray, eps: float) -> np.ndarray:
         normed = c_void_p(self.base.ggml_rms_norm(self._context, self.tensor(F32, x), c_float(eps)))
         return self._compute(self.base.ggml_mul(self._context, normed, self.tensor(F32, weight)), x.shape)
+
+    def layer_norm(self, x: np.ndarray, weight: np.ndarray, bias: np.ndarray, eps: float) -> np.ndarray:
+        normed = c_void_p(self.base.ggml_norm(self._context, self.tensor(F32, x), c_float(eps)))
+        weighted = c_void_p(self.base.ggml_mul(self._context, normed, self.tensor(F32, weight)))
+        return self._compute(self.base.ggml_add(self._context, weighted, self.tensor(F32, bias)), x.shape)
+
+    def unary(self, operation: str, x: np.ndarray) -> np.ndarray:
+        """`operation` is gelu, tanh or soft_max."""
+        function = getattr(self.base, f"ggml_{operation}")
+        return self._compute(function(self._context, self.tensor(F32, x)), x.shape)
 
     def swiglu(self, gate: np.ndarray, up: np.ndarray) -> np.ndarray:
         return self._compute(

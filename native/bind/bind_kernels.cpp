@@ -186,6 +186,23 @@ void norm(Pool &pool, const Rows &x, const ConstVector &weight, float eps, const
     pool.run(n, row);
 }
 
+void layer_norm(Pool &pool, const Rows &x, const ConstVector &weight, const ConstVector &bias, float eps,
+                const Rows &y) {
+    const std::size_t n = x.shape(0), width = x.shape(1);
+    require(weight.shape(0) == width && bias.shape(0) == width && y.shape(0) == n && y.shape(1) == width,
+            "a norm's rows are not as wide as its weight and bias");
+    const NoGilForRows released(n);
+    pool.run(n, [&](std::size_t i, std::size_t) {
+        kernels().layer_norm(width, x.data() + i * width, weight.data(), bias.data(), eps, y.data() + i * width);
+    });
+}
+
+void gelu(Pool &pool, const Rows &x) {
+    const std::size_t width = x.shape(1);
+    const NoGilForRows released(x.shape(0));
+    pool.run(x.shape(0), [&](std::size_t i, std::size_t) { kernels().gelu(width, x.data() + i * width); });
+}
+
 // activation: a member of Kernels, swiglu or geglu.
 template <auto activation>
 void gated(Pool &pool, const Rows &gate_up, const Rows &y) {
@@ -251,6 +268,8 @@ void bind_row_operations(nb::module_ &m) {
             norm(pool, x, weight, eps, x, first, heads);
         },
         nb::arg("pool"), x_, weight_, nb::arg("eps"), nb::arg("first"), nb::arg("heads"));
+    m.def("layer_norm", &layer_norm, nb::arg("pool"), x_, weight_, nb::arg("bias").noconvert(), nb::arg("eps"), y_);
+    m.def("gelu", &gelu, nb::arg("pool"), x_);
     m.def("add", &add, x_, y_);
     m.def("swiglu", &gated<&Kernels::swiglu>, nb::arg("pool"), nb::arg("gate_up").noconvert(), y_);
     m.def("geglu", &gated<&Kernels::geglu>, nb::arg("pool"), nb::arg("gate_up").noconvert(), y_);

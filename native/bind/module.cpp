@@ -6,6 +6,7 @@ NB_MODULE(_native, m) {
     m.doc() = "bankML's compiled arithmetic, tokenizer and sampler; private to the bankml package.";
     register_kernels(m);
     register_attention(m);
+    register_pooling(m);
     register_tokenizer(m);
     register_sampler(m);
     register_grammar(m);

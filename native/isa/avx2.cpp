@@ -46,8 +46,10 @@ void override_kernels(Kernels &k) {
     k.quantize_q8_1 = avx2::quantize_q8_1;
     k.quantize_q8_K = avx2::quantize_q8_K;
     k.rms_norm = avx2::rms_norm;
+    k.layer_norm = avx2::layer_norm;
     k.swiglu = avx2::swiglu;
     k.geglu = avx2::geglu;
+    k.gelu = avx2::gelu;
     k.add = avx2::add;
     k.rotate = avx2::rotate;
     k.attend_cells = avx2::attend_cells;

@@ -16,8 +16,10 @@ void override_kernels(Kernels &k) {
     k.quantize_q8_1 = portable::quantize_q8_1;
     k.quantize_q8_K = portable::quantize_q8_K;
     k.rms_norm = portable::rms_norm;
+    k.layer_norm = portable::layer_norm;
     k.swiglu = portable::swiglu;
     k.geglu = portable::geglu;
+    k.gelu = portable::gelu;
     k.add = portable::add;
     k.rotate = portable::rotate;
     k.attend_cells = portable::attend_cells;

@@ -44,10 +44,16 @@ struct Kernels {
     // ggml_compute_forward_rms_norm_f32 with its weight: y = (x * 1/sqrt(mean(x^2) + eps)) * weight; the squares are
     // summed in double, in order.
     void (*rms_norm)(std::size_t n, const float *x, const float *weight, float eps, float *y);
+    // ggml_compute_forward_norm_f32, then its weight and its bias: y = ((x - mean) * 1/sqrt(variance + eps)) * weight +
+    // bias. The mean is summed in double, in order; the squares by sum_lanes, eight at a time, then in double. y may be
+    // x.
+    void (*layer_norm)(std::size_t n, const float *x, const float *weight, const float *bias, float eps, float *y);
     // ggml_vec_swiglu_f32: y = silu(gate) * up, with the polynomial of ggml_v_expf.
     void (*swiglu)(std::size_t n, const float *gate, const float *up, float *y);
     // ggml_vec_geglu_f32: y = gelu(gate) * up, gelu from a table of every f16 (gelu.h).
     void (*geglu)(std::size_t n, const float *gate, const float *up, float *y);
+    // ggml_vec_gelu_f32: x = gelu(x), from the same table.
+    void (*gelu)(std::size_t n, float *x);
     // ggml_vec_add_f32: x += y
     void (*add)(std::size_t n, float *x, const float *y);
     // ggml_compute_forward_rope_flt for one row; see rope_rotate (attention.h).

@@ -35,4 +35,10 @@ inline float sum_lanes(const float *lane) {
     return (t0 + t2) + (t1 + t3);
 }
 
+// ((0+4)+(1+5)) + ((2+6)+(3+7)): halves, then neighbours.
+inline float sum_neighbour_lanes(const float *lane) {
+    const float t0 = lane[0] + lane[4], t1 = lane[1] + lane[5], t2 = lane[2] + lane[6], t3 = lane[3] + lane[7];
+    return (t0 + t1) + (t2 + t3);
+}
+
 }  // namespace bankml

@@ -117,6 +117,10 @@ def rms_norm(pool: Pool, x: F32, weight: F32, eps: float, y: F32) -> None: ...  
 def rms_norm_heads(
     pool: Pool, x: F32, weight: F32, eps: float, first: int, heads: int
 ) -> None: ...  # in place: `heads` heads of weight's width from column `first` on
+def layer_norm(
+    pool: Pool, x: F32, weight: F32, bias: F32, eps: float, y: F32
+) -> None: ...  # x, y [n, width], weight, bias [width]; y may be x
+def gelu(pool: Pool, x: F32) -> None: ...  # in place
 def add(x: F32, y: F32) -> None: ...  # y += x, of the same shape
 def swiglu(pool: Pool, gate_up: F32, y: F32) -> None: ...  # gate_up [n, 2 * width], y [n, width]
 def geglu(pool: Pool, gate_up: F32, y: F32) -> None: ...  # the same with GELU
@@ -171,6 +175,9 @@ def attend(
     places: NDArray[np.int32] | None = None,
     positions: NDArray[np.int32] | None = None,
 ) -> None: ...
+def mean_of_rows(x: F32, y: F32) -> None: ...  # x [n, width], y [width]
+def softmax(x: F32) -> None: ...  # in place: x [n]
+def normalize(x: F32, norm: int) -> None: ...  # in place: x [n]; -1 none, 0 the largest magnitude, else the p-norm
 def hadamard(
     x: F32,
 ) -> None: ...  # x [n, a power of two >= 8], each row times the Hadamard matrix / sqrt(width), in place

@@ -18,8 +18,7 @@ struct Codec {
 float dot(const std::uint8_t *w, std::size_t k, const float *x) {
     float lane[8];
     portable::dot_lanes<Codec>(w, k, x, lane);
-    const float t0 = lane[0] + lane[4], t1 = lane[1] + lane[5], t2 = lane[2] + lane[6], t3 = lane[3] + lane[7];
-    return (t0 + t1) + (t2 + t3);
+    return sum_neighbour_lanes(lane);
 }
 
 void rows_product(const std::uint8_t *w, std::size_t rows, std::size_t k, const float *x, std::size_t n, float *y,

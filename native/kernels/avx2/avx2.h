@@ -10,8 +10,10 @@ void quantize_q8_0(std::size_t n, const float *x, std::int8_t *q, float *d, std:
 void quantize_q8_1(std::size_t n, const float *x, std::int8_t *q, float *d, float *s);
 void quantize_q8_K(std::size_t n, const float *x, std::int8_t *q, float *d, std::int16_t *sums);
 void rms_norm(std::size_t n, const float *x, const float *weight, float eps, float *y);
+void layer_norm(std::size_t n, const float *x, const float *weight, const float *bias, float eps, float *y);
 void swiglu(std::size_t n, const float *gate, const float *up, float *y);
 void geglu(std::size_t n, const float *gate, const float *up, float *y);
+void gelu(std::size_t n, float *x);
 void add(std::size_t n, float *x, const float *y);
 void rotate(const float *table, std::size_t rotated, bool neox, std::size_t heads, std::size_t head_size, float *x);
 void hadamard(std::size_t n, float *x);

@@ -62,6 +62,36 @@ void rms_norm(std::size_t n, const float *x, const float *weight, float eps, flo
     }
 }
 
+void layer_norm(std::size_t n, const float *x, const float *weight, const float *bias, float eps, float *y) {
+    double sum = 0.0;
+    for (std::size_t i = 0; i < n; ++i) {
+        sum += double(x[i]);
+    }
+    const float mean = float(sum) / float(n);
+    const __m256 means = _mm256_set1_ps(mean);
+    double squares = 0.0;
+    std::size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        const __m256 v = _mm256_sub_ps(_mm256_loadu_ps(x + i), means);
+        _mm256_storeu_ps(y + i, v);
+        squares += double(sum_halves(_mm256_mul_ps(v, v)));
+    }
+    for (; i < n; ++i) {
+        y[i] = x[i] - mean;
+        squares += double(y[i] * y[i]);
+    }
+    const float variance = float(squares / double(n));
+    const float scale = 1.0f / std::sqrt(variance + eps);
+    const __m256 s = _mm256_set1_ps(scale);
+    for (i = 0; i + 8 <= n; i += 8) {
+        const __m256 product = _mm256_mul_ps(_mm256_mul_ps(_mm256_loadu_ps(y + i), s), _mm256_loadu_ps(weight + i));
+        _mm256_storeu_ps(y + i, _mm256_add_ps(product, _mm256_loadu_ps(bias + i)));
+    }
+    for (; i < n; ++i) {
+        y[i] = (y[i] * scale) * weight[i] + bias[i];
+    }
+}
+
 void swiglu(std::size_t n, const float *gate, const float *up, float *y) {
     const __m256 one = _mm256_set1_ps(1.0f), zero = _mm256_setzero_ps();
     std::size_t i = 0;
@@ -75,25 +105,41 @@ void swiglu(std::size_t n, const float *gate, const float *up, float *y) {
     }
 }
 
+// gelu(x) without the limit from below, where it is 0.
+static __m256 gelu8(const float *table, __m256 x) {
+    const __m256i index = _mm256_cvtepu16_epi32(_mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
+    const __m256 found = _mm256_i32gather_ps(table, index, 4);
+    return _mm256_blendv_ps(found, x, _mm256_cmp_ps(x, _mm256_set1_ps(gelu_limit), _CMP_GE_OQ));
+}
+
+static float gelu1(const float *table, float x) {
+    return x >= gelu_limit ? x : table[_cvtss_sh(x, _MM_FROUND_TO_NEAREST_INT)];
+}
+
 void geglu(std::size_t n, const float *gate, const float *up, float *y) {
     const float *table = gelu_table();
-    const __m256 limit = _mm256_set1_ps(gelu_limit), below = _mm256_set1_ps(-gelu_limit);
+    const __m256 below = _mm256_set1_ps(-gelu_limit);
     std::size_t i = 0;
     for (; i + 8 <= n; i += 8) {
         const __m256 x = _mm256_loadu_ps(gate + i);
-        const __m256i index = _mm256_cvtepu16_epi32(_mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
-        const __m256 found = _mm256_i32gather_ps(table, index, 4);
-        const __m256 gelu = _mm256_blendv_ps(found, x, _mm256_cmp_ps(x, limit, _CMP_GE_OQ));
-        const __m256 product = _mm256_mul_ps(gelu, _mm256_loadu_ps(up + i));
+        const __m256 product = _mm256_mul_ps(gelu8(table, x), _mm256_loadu_ps(up + i));
         _mm256_storeu_ps(y + i, _mm256_andnot_ps(_mm256_cmp_ps(x, below, _CMP_LE_OQ), product));
     }
     for (; i < n; ++i) {
-        const float x = gate[i];
-        if (x <= -gelu_limit) {
-            y[i] = 0.0f;
-        } else {
-            y[i] = (x >= gelu_limit ? x : table[_cvtss_sh(x, _MM_FROUND_TO_NEAREST_INT)]) * up[i];
-        }
+        y[i] = gate[i] <= -gelu_limit ? 0.0f : gelu1(table, gate[i]) * up[i];
+    }
+}
+
+void gelu(std::size_t n, float *x) {
+    const float *table = gelu_table();
+    const __m256 below = _mm256_set1_ps(-gelu_limit);
+    std::size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        const __m256 v = _mm256_loadu_ps(x + i);
+        _mm256_storeu_ps(x + i, _mm256_andnot_ps(_mm256_cmp_ps(v, below, _CMP_LE_OQ), gelu8(table, v)));
+    }
+    for (; i < n; ++i) {
+        x[i] = x[i] <= -gelu_limit ? 0.0f : gelu1(table, x[i]);
     }
 }
 

@@ -39,6 +39,33 @@ void rms_norm(std::size_t n, const float *x, const float *weight, float eps, flo
     }
 }
 
+void layer_norm(std::size_t n, const float *x, const float *weight, const float *bias, float eps, float *y) {
+    double sum = 0.0;
+    for (std::size_t i = 0; i < n; ++i) {
+        sum += double(x[i]);
+    }
+    const float mean = float(sum) / float(n);
+    double squares = 0.0;
+    const std::size_t whole = n & ~std::size_t{7};
+    for (std::size_t i = 0; i < whole; i += 8) {
+        float square[8];
+        for (std::size_t j = 0; j < 8; ++j) {
+            y[i + j] = x[i + j] - mean;
+            square[j] = y[i + j] * y[i + j];
+        }
+        squares += double(sum_lanes(square));
+    }
+    for (std::size_t i = whole; i < n; ++i) {
+        y[i] = x[i] - mean;
+        squares += double(y[i] * y[i]);
+    }
+    const float variance = float(squares / double(n));
+    const float scale = 1.0f / std::sqrt(variance + eps);
+    for (std::size_t i = 0; i < n; ++i) {
+        y[i] = (y[i] * scale) * weight[i] + bias[i];
+    }
+}
+
 void swiglu(std::size_t n, const float *gate, const float *up, float *y) {
     const std::size_t whole = n & ~std::size_t{7};
     for (std::size_t i = 0; i < whole; ++i) {
@@ -56,6 +83,17 @@ void geglu(std::size_t n, const float *gate, const float *up, float *y) {
             y[i] = 0.0f;
         } else {
             y[i] = (gate[i] >= gelu_limit ? gate[i] : table[float_to_half(gate[i])]) * up[i];
+        }
+    }
+}
+
+void gelu(std::size_t n, float *x) {
+    const float *table = gelu_table();
+    for (std::size_t i = 0; i < n; ++i) {
+        if (x[i] <= -gelu_limit) {
+            x[i] = 0.0f;
+        } else if (x[i] < gelu_limit) {
+            x[i] = table[float_to_half(x[i])];
         }
     }
 }

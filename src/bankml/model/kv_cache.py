@@ -67,6 +67,12 @@ class CacheRows(NamedTuple):
     positions: npt.NDArray[np.int32] | None = None
 
 
+def everything_visible(n: int) -> CacheRows:
+    """The rows of an input of `n` tokens each of which sees all: its cells are those of its rows, and nothing in them
+    is later than any of them."""
+    return CacheRows(0, np.arange(n, dtype=np.int32), np.zeros(n, np.int32))
+
+
 class SpanCells(NamedTuple):
     """What one layer's attention needs of a span: its sequence's keys and values, and where the rows stand in them.
 
