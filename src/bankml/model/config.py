@@ -6,6 +6,7 @@ asks for beyond that is refused with the key or tensor named: an answer has the 
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from bankml import _native
@@ -13,9 +14,20 @@ from bankml.errors import UnsupportedModel
 from bankml.gguf.block_types import F32
 from bankml.gguf.header import Header, TensorInfo
 from bankml.gguf.values import shown, shown_value
-from bankml.model.architectures import ARCHITECTURES
+from bankml.model.architectures import ARCHITECTURES, DESCRIBED, ENCODERS
 from bankml.model.keys import MetadataKeys
-from bankml.model.shape import Extents, ModelConfig, ModelShape, RopeConfig, YarnConfig, inverse_root, unsupported
+from bankml.model.shape import (
+    POOLINGS,
+    Extents,
+    LayerTensors,
+    ModelConfig,
+    ModelShape,
+    Pooling,
+    RopeConfig,
+    YarnConfig,
+    inverse_root,
+    unsupported,
+)
 
 __all__ = ["ModelConfig", "expected_tensors", "read_config", "unsupported"]
 
@@ -35,7 +47,7 @@ def read_config(header: Header) -> ModelConfig:
 def configured(metadata: Mapping[str, Any], tensors: Mapping[str, Extents]) -> ModelConfig:
     """What the metadata says of a model with tensors of these names and extents. Raises Refused, naming the key."""
     name = metadata.get("general.architecture")
-    if not isinstance(name, str) or name not in ARCHITECTURES:
+    if not isinstance(name, str) or name not in DESCRIBED:
         raise unsupported(f"general.architecture is {shown_value(name)}")
     if metadata.get("general.type", "model") != "model":
         raise unsupported(f"general.type is {shown_value(metadata['general.type'])}")
@@ -43,11 +55,12 @@ def configured(metadata: Mapping[str, Any], tensors: Mapping[str, Extents]) -> M
         raise unsupported(f"split.count is {shown_value(metadata['split.count'])}: it is one part of a model")
     if "token_embd.weight" not in tensors:
         raise unsupported("tensor 'token_embd.weight' is missing")
-    keys, architecture = MetadataKeys(metadata, name), ARCHITECTURES[name]
+    keys, architecture = MetadataKeys(metadata, name), DESCRIBED[name]
     for key, harmless in _UNIMPLEMENTED_KEYS.items():
         if key not in architecture.KEYS:
             keys.require_default(key, *harmless)
-    return architecture.configure(_config(keys, name, tensors), keys)
+    types = MetadataKeys(metadata, "tokenizer.ggml").count("token_type_count") if name in ENCODERS else 0
+    return architecture.configure(replace(_config(keys, name, tensors), token_types=types), keys)
 
 
 # Keys that change the forward pass of some architecture in llama.cpp, with the values under which they do not. An
@@ -88,7 +101,6 @@ _UNIMPLEMENTED_KEYS: dict[str, tuple[object, ...]] = {
     "rope.scaling.yarn_beta_fast": (32.0,),
     "rope.scaling.yarn_beta_slow": (1.0,),
     "nextn_predict_layers": (0,),
-    "pooling_type": (0,),
 }
 
 
@@ -106,7 +118,7 @@ def _config(keys: MetadataKeys, architecture: str, tensors: Mapping[str, Extents
     kv_heads = keys.count("attention.head_count_kv", heads, most=1024)
     head_size = _head_size(keys, n_embd, heads)
     rotated = keys.count("rope.dimension_count", head_size, most=head_size)
-    if rotated != head_size and not ARCHITECTURES[architecture].PARTIAL_ROPE:
+    if rotated != head_size and not DESCRIBED[architecture].PARTIAL_ROPE:
         raise unsupported("rope.dimension_count differs from the head size")
     if rotated % 2:
         raise unsupported(f"rope.dimension_count is {rotated}, not even")
@@ -115,7 +127,7 @@ def _config(keys: MetadataKeys, architecture: str, tensors: Mapping[str, Extents
     embedding = tensors["token_embd.weight"]
     if len(embedding) != 2 or embedding[0] != n_embd:
         raise unsupported(f"tensor 'token_embd.weight' has shape {list(embedding)}")
-    context = keys.count("context_length", most=1 << 31)
+    context, encoder = keys.count("context_length", most=1 << 31), architecture in ENCODERS
     return ModelConfig(
         architecture=architecture,
         n_layer=keys.count("block_count", most=1024),
@@ -129,8 +141,21 @@ def _config(keys: MetadataKeys, architecture: str, tensors: Mapping[str, Extents
         rotated=rotated,
         attention_scale=inverse_root(head_size),
         context_length=context,
-        rms_eps=keys.number("attention.layer_norm_rms_epsilon"),
+        norm_eps=keys.number(f"attention.layer_norm_{'' if encoder else 'rms_'}epsilon"),
         rope=_rope(keys, architecture, context),
+        trained_context=context,
+        classes=keys.strings("classifier.output_labels") or 1,
+        pooling=_pooling(keys),
+        encoder=encoder,
+    )
+
+
+def _pooling(keys: MetadataKeys) -> Pooling | None:
+    """llama.cpp takes 0, which is `none`, for a model that names none."""
+    return (
+        POOLINGS[keys.count("pooling_type", 0, least=0, most=len(POOLINGS) - 1)]
+        if keys.present("pooling_type")
+        else None
     )
 
 
@@ -153,7 +178,7 @@ def _head_size(keys: MetadataKeys, n_embd: int, heads: int) -> int:
 
 def _rope(keys: MetadataKeys, architecture: str, context: int) -> RopeConfig:
     scaling = keys.text("rope.scaling.type", "linear")
-    if scaling not in ("none", "linear", "yarn", *ARCHITECTURES[architecture].ROPE_SCALING):
+    if scaling not in ("none", "linear", "yarn", *DESCRIBED[architecture].ROPE_SCALING):
         raise unsupported(f"{architecture}.rope.scaling.type is {shown_value(scaling)}")
     named = "rope.scaling.factor" if keys.present("rope.scaling.factor") else "rope.scale_linear"
     factor = keys.number(named, 0.0) or 1.0
@@ -168,16 +193,25 @@ def _rope(keys: MetadataKeys, architecture: str, context: int) -> RopeConfig:
 
 def expected_tensors(shape: ModelShape, present: Collection[str] = ()) -> dict[str, Extents]:
     """Every tensor of a file of this shape, with its extents (row length first); optional ones if in `present`."""
-    architecture, names = ARCHITECTURES[shape.architecture], frozenset(present)
-    d = shape.n_embd
-    expected: dict[str, Extents] = {"token_embd.weight": (d, shape.n_vocab), "output_norm.weight": (d,)}
-    if not shape.tied:
-        expected["output.weight"] = (d, shape.n_vocab)
-    expected |= {name: extents for name, extents in architecture.shared_tensors(shape).items() if name in names}
-    layer = architecture.layer_tensors(shape)
+    names = frozenset(present)
+    outer = _outer_tensors(shape)
+    expected = {**outer.required, **{name: extents for name, extents in outer.optional.items() if name in names}}
+    layer = DESCRIBED[shape.architecture].layer_tensors(shape)
     for i in range(shape.n_layer):
         expected |= layer.full_names(i, names)
     return expected
+
+
+def _outer_tensors(shape: ModelShape) -> LayerTensors:
+    """Those that belong to no layer, by their full names."""
+    d = shape.n_embd
+    embedding: dict[str, Extents] = {"token_embd.weight": (d, shape.n_vocab)}
+    if shape.architecture in ENCODERS:
+        outer = ENCODERS[shape.architecture].outer_tensors(shape)
+        return LayerTensors({**embedding, **outer.required}, outer.optional)
+    output: dict[str, Extents] = {} if shape.tied else {"output.weight": (d, shape.n_vocab)}
+    shared = ARCHITECTURES[shape.architecture].shared_tensors(shape)
+    return LayerTensors({**embedding, "output_norm.weight": (d,), **output}, shared)
 
 
 def computed_tensors(header: Header) -> tuple[dict[str, int], dict[str, str]]:

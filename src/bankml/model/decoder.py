@@ -31,8 +31,10 @@ class Decoder:
         size: CacheSize,
         llama_threads: int,
         parallel: int = 1,
+        longest: int = MICRO_BATCH,
     ) -> None:
-        """`size` is that of a sequence's cache, `parallel` the most spans of one token that are computed together."""
+        """`size` is that of a sequence's cache, `parallel` the most spans of one token that are computed together,
+        `longest` the most tokens of one span."""
         architecture = ARCHITECTURES[config.architecture]
         self._batch = Batch()
         factors = _rope_factors(config, weights, size.cells)
@@ -42,7 +44,7 @@ class Decoder:
             self._ropes.append(Rope(pool, config, config.window.rope, architecture.ROPE_NEOX, 1, None))
             window = config.window.size
             attentions.append(Attention(pool, self._batch, config, size.window_cells, llama_threads, window))
-        ops = ModelOps(config, weights, pool, self._batch, self._ropes, attentions)
+        self.ops = ops = ModelOps(config, weights, pool, self._batch, self._ropes, attentions)
         embedding = "token_embd.weight"
         self._config = config
         self._weights = weights
@@ -51,7 +53,7 @@ class Decoder:
         self._layers = [architecture.block(ops, i) for i in range(config.n_layer)]
         self._output_norm = ops.norm_of("output_norm.weight")
         self._output = ops.matrices(embedding if config.tied else "output.weight")
-        self._prompt = Buffers.of(config, MICRO_BATCH)
+        self._prompt = Buffers.of(config, max(longest, MICRO_BATCH))
         decoding = Buffers.of(config, parallel)
         self._decoding = [decoding.first(n + 1) for n in range(parallel)]
         self._prompt_logits: Rows = np.zeros((1, config.n_vocab), np.float32)
@@ -93,6 +95,15 @@ class Decoder:
                     self._logits(b.normed[start:end], logits)
                 rows(span.position + start, logits)
                 start = end
+
+    def states(self, span: Span, checkpoint: Callable[[], None]) -> Rows:
+        """Computes one span; the state of each token before the output matrix, float32 [n, n_embd], whose memory is
+        overwritten by the next call. All rows go through the last layer, as in llama.cpp's graph of embeddings."""
+        b = self._prompt.first(len(span.tokens))
+        with self._batch.of([span], checkpoint):
+            self._body([span], b)
+            self._last_rows(b)
+        return b.normed
 
     def _body(self, spans: Sequence[Span], b: Buffers) -> None:
         """The embedding, every layer but the last, and that one's attention."""

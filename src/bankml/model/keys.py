@@ -44,6 +44,19 @@ class MetadataKeys:
             raise unsupported(f"{self._prefix}{key} is {value}, below {least:g}")
         return float(value)
 
+    def flag(self, key: str, default: bool) -> bool:
+        value = self._metadata.get(self._prefix + key, default)
+        if not isinstance(value, bool):
+            raise unsupported(f"{self._prefix}{key} is not true or false")
+        return value
+
+    def strings(self, key: str) -> int | None:
+        """How many strings the array `key` has; None: it is missing."""
+        value = self._metadata.get(self._prefix + key)
+        if value is not None and (isinstance(value, str | bytes) or not isinstance(value, Sequence) or not len(value)):
+            raise unsupported(f"{self._prefix}{key} is not an array of strings")
+        return None if value is None else len(value)
+
     def require_default(self, key: str, *defaults: object) -> None:
         """Refuses a key that the forward pass does not implement, unless its value changes nothing."""
         value = self._metadata.get(self._prefix + key)

@@ -95,9 +95,10 @@ class CacheSize:
     window_cells: int
 
     @classmethod
-    def of(cls, config: ModelConfig, cells: int) -> "CacheSize":
+    def of(cls, config: ModelConfig, cells: int, longest: int = MICRO_BATCH) -> "CacheSize":
+        """`longest`: the tokens of the longest micro-batch."""
         window = config.window
-        return cls(cells, 0 if window is None else window_cells(cells, window.size, MICRO_BATCH))
+        return cls(cells, 0 if window is None else window_cells(cells, window.size, max(longest, MICRO_BATCH)))
 
 
 @dataclass(frozen=True)
@@ -141,7 +142,9 @@ class KVCells:
 
 
 def cache_bytes(config: ModelConfig, cells: int, kind: CacheType) -> int:
-    """Bytes of a sequence's full cache."""
+    """Bytes of a sequence's full cache; an encoder has none."""
+    if config.encoder:
+        return 0
     size = CacheSize.of(config, cells)
     in_layers = [size.window_cells if config.windowed(i) else size.cells for i in range(config.n_layer)]
     return 2 * sum(in_layers) * config.kv_heads * kind.row(config.head_size) * np.dtype(kind.dtype).itemsize
@@ -154,10 +157,10 @@ class KVCache:
     Raises UsageError where the model's heads are not whole blocks of the type.
     """
 
-    def __init__(self, config: ModelConfig, cells: int, kind: CacheType = F16) -> None:
+    def __init__(self, config: ModelConfig, cells: int, kind: CacheType = F16, longest: int = MICRO_BATCH) -> None:
         row = kind.row(config.head_size)
         windowed = [config.windowed(i) for i in range(config.n_layer)]
-        size = CacheSize.of(config, cells)
+        size = CacheSize.of(config, cells, longest)
         self.cells = cells
         self.kind = kind
         self.window = 0 if config.window is None else config.window.size

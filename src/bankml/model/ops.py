@@ -76,6 +76,18 @@ class RMSNorm:
         _native.add(x, y)
 
 
+class LayerNorm:
+    """y = (x - mean(x)) / sqrt(variance(x) + eps) * weight + bias; `weight` and `bias` float32 [width]."""
+
+    def __init__(self, pool: _native.Pool, weight: Rows, bias: Rows, eps: float) -> None:
+        self._pool = pool
+        self._weight, self._bias, self._eps = weight, bias, eps
+
+    def __call__(self, x: Rows, y: Rows) -> None:
+        """y may be x."""
+        _native.layer_norm(self._pool, x, self._weight, self._bias, self._eps, y)
+
+
 class Rope:
     """Rotary positions. `neox` rotates the halves of a head (i, i + n/2), else adjacent pairs (2i, 2i + 1).
 
@@ -170,6 +182,20 @@ class Mlp:
         self._down.add_to(gated, y, factor)
 
 
+class PlainMlp:
+    """D gelu(U x)."""
+
+    def __init__(self, pool: _native.Pool, up: Linear, down: Linear) -> None:
+        self._pool = pool
+        self._up, self._down = up, down
+
+    def add_to(self, x: Rows, y: Rows, inner: Rows) -> None:
+        """y += the MLP of x; `inner` [n, n_ff] is a buffer."""
+        self._up(x, inner)
+        _native.gelu(self._pool, inner)
+        self._down.add_to(inner, y)
+
+
 class ExpertMlp:
     """A router and its experts: each row goes through the MLPs that the router finds most probable."""
 
@@ -235,7 +261,18 @@ class ModelOps:
         return self.norm_of(tensor_name(i, name))
 
     def norm_of(self, tensor: str) -> RMSNorm:
-        return RMSNorm(self.pool, self.weights.vector(tensor), self.config.rms_eps)
+        return RMSNorm(self.pool, self.weights.vector(tensor), self.config.norm_eps)
+
+    def layer_norm(self, i: int, name: str) -> LayerNorm:
+        return self.layer_norm_of(tensor_name(i, name).removesuffix(".weight"))
+
+    def layer_norm_of(self, tensor: str) -> LayerNorm:
+        """`tensor`: the name without `.weight` and `.bias`."""
+        weight, bias = (self.weights.vector(f"{tensor}.{part}") for part in ("weight", "bias"))
+        return LayerNorm(self.pool, weight, bias, self.config.norm_eps)
+
+    def plain_mlp(self, i: int) -> PlainMlp:
+        return PlainMlp(self.pool, self.linear(i, "ffn_up"), self.linear(i, "ffn_down"))
 
     def mlp(self, i: int, activation: Activation = silu) -> Mlp:
         """Layer i's MLP; `ffn_up` alone has gate and up below each other."""

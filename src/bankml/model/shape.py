@@ -3,11 +3,17 @@
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
 from bankml.errors import UnsupportedModel
 
 Extents = tuple[int, ...]
+
+Pooling = Literal["none", "mean", "cls", "last", "rank"]
+"""How the states of an input's tokens become one vector: not at all, their mean, the first, the last; rank: a
+classifier's score of the first, or of the last where the model is a decoder."""
+
+POOLINGS: tuple[Pooling, ...] = get_args(Pooling)  # by llama.cpp's numbers
 
 
 def float32(value: float) -> float:
@@ -44,6 +50,9 @@ class ModelShape:
     tied: bool  # the output matrix is the embedding
     rotated: int  # values of a head that RoPE turns
     experts: ExpertsShape | None = None
+    trained_context: int = 0  # tokens
+    token_types: int = 0  # of an encoder
+    classes: int = 1  # outputs of a classifier, where the model has one
 
     @property
     def q_width(self) -> int:
@@ -104,7 +113,7 @@ class ModelConfig(ModelShape):
     """
 
     context_length: int
-    rms_eps: float
+    norm_eps: float
     rope: RopeConfig
     attention_scale: float
     query_factor: float = 1.0
@@ -115,6 +124,8 @@ class ModelConfig(ModelShape):
     logit_softcap: float = 0.0
     temperature: Temperature | None = None
     window: WindowConfig | None = None
+    pooling: Pooling | None = None  # None: the header names none
+    encoder: bool = False
 
     def windowed(self, i: int) -> bool:
         """Whether layer i sees a sliding window."""

@@ -1,15 +1,17 @@
 """The supported architectures, one module each: its name, its own keys, its tensors, its Hugging Face mapping and its
-block's forward pass."""
+block's forward pass. A decoder generates text and can give embeddings too; an encoder gives embeddings alone."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from bankml.model.architectures import (
+    bert,
     gemma2,
     gemma3,
     granite,
     llama,
     mistral3,
+    nomic_bert,
     olmo2,
     phi3,
     qwen2,
@@ -36,8 +38,15 @@ class Block(Protocol):
         """b.x += MLP of b.x."""
 
 
-class Architecture(Protocol):
-    """What a module in this folder defines."""
+class Layer(Protocol):
+    """One layer of an encoder."""
+
+    def __call__(self, b: "Buffers", cells: "LayerCells") -> None:
+        """Replaces b.x by the layer's output; `cells` is memory for the keys and values of b.x."""
+
+
+class Described(Protocol):
+    """What each module in this folder defines."""
 
     @property
     def NAME(self) -> str:
@@ -66,12 +75,26 @@ class Architecture(Protocol):
     def configure(self, config: ModelConfig, keys: MetadataKeys) -> ModelConfig:
         """The configuration with the architecture's own keys. Raises Refused for values that are not supported."""
 
+    def layer_tensors(self, shape: ModelShape) -> LayerTensors: ...
+
+
+class Architecture(Described, Protocol):
+    """What the module of a decoder defines."""
+
     def shared_tensors(self, shape: ModelShape) -> Mapping[str, Extents]:
         """Optional tensors that belong to no layer, by their full names."""
 
-    def layer_tensors(self, shape: ModelShape) -> LayerTensors: ...
-
     def block(self, ops: "ModelOps", i: int) -> Block:
+        """Layer i."""
+
+
+class EncoderArchitecture(Described, Protocol):
+    """What the module of an encoder defines. Its tokens see each other in both directions, and there is no cache."""
+
+    def outer_tensors(self, shape: ModelShape) -> LayerTensors:
+        """The tensors that belong to no layer, by their full names, besides the embedding of the tokens."""
+
+    def layer(self, ops: "ModelOps", i: int) -> Layer:
         """Layer i."""
 
 
@@ -90,3 +113,10 @@ _MODULES: tuple[Architecture, ...] = (
 )
 
 ARCHITECTURES: Mapping[str, Architecture] = {one.NAME: one for one in _MODULES}
+"""The decoders."""
+
+_ENCODERS: tuple[EncoderArchitecture, ...] = (bert, nomic_bert)
+
+ENCODERS: Mapping[str, EncoderArchitecture] = {one.NAME: one for one in _ENCODERS}
+
+DESCRIBED: Mapping[str, Described] = {**ARCHITECTURES, **ENCODERS}

@@ -34,7 +34,8 @@ def configure(config: ModelConfig, keys: MetadataKeys) -> ModelConfig:
 
 
 def shared_tensors(shape: ModelShape) -> Mapping[str, Extents]:
-    return {}
+    """A reranker has a matrix of classes."""
+    return {"cls.output.weight": (shape.n_embd, shape.classes)}
 
 
 def attention_tensors(shape: ModelShape) -> LayerTensors:
