@@ -9,6 +9,7 @@
     │   ├── PinMismatch         exit 2   503  unavailable_error          the file is not the one that was pinned
     │   └── ModelChanged        exit 2   503  unavailable_error          the file is not the one that was verified
     ├── Truncated               exit 3   422  invalid_model_error        the header needs more bytes than there are
+    ├── InputTooLarge           exit 1   500  server_error               an input to embed exceeds a micro-batch
     ├── OutOfMemory             exit 1   503  unavailable_error          the system has no memory for a request
     ├── EngineFailed            exit 1   502  bad_gateway_error          llama-server ended, or its response is bad
     │   └── EngineTimeout       exit 1   504  gateway_timeout_error      llama-server sent nothing for too long
@@ -104,6 +105,10 @@ class Truncated(BankmlError):
     def __init__(self, message: str, needs: int) -> None:
         super().__init__(message)
         self.needs = needs
+
+
+class InputTooLarge(BankmlError):
+    """An input that has to be computed as one micro-batch has more tokens; llama-server's status and kind."""
 
 
 class OutOfMemory(BankmlError):

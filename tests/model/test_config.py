@@ -49,6 +49,7 @@ def header(architecture="llama", kind=F16, tied=True, keys=None, tensors=None, o
         kv_width=128,
         qkv_width=512,
         experts=ExpertsShape(8, 2, 64),
+        classes=1,
     )
     infos = []
     for name, expected in expected_tensors(shape, optional).items():

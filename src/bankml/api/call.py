@@ -45,7 +45,7 @@ class Call:
 
     def tally(self, resident: Resident) -> Tally:
         """The receipt of a response of `resident`'s, before anything is sent."""
-        return Tally(_provenance(resident, self.reference), self.body, self.arrived)
+        return Tally(provenance_of(resident, self.reference), self.body, self.arrived)
 
     def logprobs(self, resident: Resident, tally: Tally) -> Logprobs:
         """Writes the probabilities of one answer."""
@@ -74,7 +74,7 @@ def response_writer(context: ResponseContext, form: ResponseFormat, logprobs: Lo
     return BufferedResponse(context, form, logprobs, reply)
 
 
-def _provenance(resident: Resident, reference: Reference) -> Provenance:
+def provenance_of(resident: Resident, reference: Reference) -> Provenance:
     """Where the tokens come from: the file, and the layer over it where the model is a derived one."""
     derived = reference.derived
     layer = None if derived is None else LayerIdentity(derived.name, derived.digest)

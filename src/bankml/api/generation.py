@@ -51,6 +51,7 @@ class ContextRule:
 def bind(request: GenerationRequest, resident: Resident, context: ContextRule) -> Generation:
     """What `request` asks the loaded model for. Raises RequestError for messages, samplers, tokens, schemas and
     grammars that cannot be used, ContextExceeded for a prompt that does not fit."""
+    resident.require_generating()
     if isinstance(request.prompt, Conversation):
         bound = _chat(request, request.prompt, resident, context)
     else:

@@ -2,15 +2,7 @@
 
 from bankml.errors import NotFound, NotSupported, RequestError
 
-EMBEDDINGS = "embeddings"
 KNOWN = {
-    "/v1/embeddings": EMBEDDINGS,
-    "/embeddings": EMBEDDINGS,
-    "/embedding": EMBEDDINGS,
-    "/v1/rerank": "reranking",
-    "/rerank": "reranking",
-    "/reranking": "reranking",
-    "/v1/reranking": "reranking",
     "/v1/moderations": "moderation",
     "/v1/files": "the Files API",
     "/v1/batches": "the Batch API",
@@ -20,7 +12,10 @@ KNOWN = {
     "/lora-adapters": "LoRA adapters",
 }
 PREFIXES = {"/v1/audio/": "audio", "/v1/images/": "images", "/v1/realtime": "the Realtime API"}
-SERVED = "/v1/chat/completions, /v1/completions, /v1/responses, /v1/messages, /completion, /v1/models and Ollama's /api"
+SERVED = (
+    "/v1/chat/completions, /v1/completions, /v1/responses, /v1/messages, /v1/embeddings, /v1/rerank, /completion, "
+    "/v1/models and Ollama's /api"
+)
 
 
 def unknown_path(path: str) -> RequestError:

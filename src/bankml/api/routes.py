@@ -8,6 +8,8 @@ from urllib.parse import unquote
 
 from bankml.api import descriptions, status, text_endpoints
 from bankml.api.control import control
+from bankml.api.embeddings.reranking import rerank
+from bankml.api.embeddings.routes import embeddings, openai_embeddings
 from bankml.api.known_paths import unknown_path
 from bankml.api.ollama.durations import FOREVER, KEEP_ALIVE
 from bankml.api.ollama.routes import Ollama
@@ -105,6 +107,13 @@ BOTH: Mapping[str, Methods] = {
     "/v1/models": {"GET": list_models},
     **{path: {"POST": generating(call)} for path, call in CALLS.items()},
     "/v1/chat/completions/control": {"POST": control},
+    "/embedding": {"POST": embeddings},
+    "/embeddings": {"POST": embeddings},
+    "/v1/embeddings": {"POST": openai_embeddings},
+    "/rerank": {"POST": rerank},
+    "/reranking": {"POST": rerank},
+    "/v1/rerank": {"POST": rerank},
+    "/v1/reranking": {"POST": rerank},
     "/chat/completions/input_tokens": {"POST": model_post(text_endpoints.chat_tokens)},
     "/v1/chat/completions/input_tokens": {"POST": model_post(text_endpoints.chat_tokens)},
     "/responses/input_tokens": {"POST": model_post(text_endpoints.responses_tokens)},

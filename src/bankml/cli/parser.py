@@ -24,6 +24,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
+POOLINGS = ("none", "mean", "cls", "last", "rank")
+
 LISTEN = "127.0.0.1:18093"
 UPSTREAM = "127.0.0.1:18092"
 
@@ -284,6 +286,7 @@ def _serve_commands(command: Command) -> None:
     )
     _batching(serve, "with --native: ")
     _models(serve, "with --native: ")
+    _embedding(serve, "with --native: ")
     serve.add_argument("--engine-log", metavar="FILE", help="with --spawn: append llama-server's output to FILE")
     serve.add_argument("--api-key", metavar="KEY", help="require this key of every request but /health (see ps)")
     serve.add_argument("--api-key-file", metavar="FILE", help="require one of the keys in FILE, one a line")
@@ -320,6 +323,7 @@ def _serve_commands(command: Command) -> None:
     demo.add_argument("--dir", metavar="DIR", help="the model's folder (default: $XDG_DATA_HOME/bankml/demo)")
     demo.set_defaults(slot_dir=None, slots_trust=False)
     demo.add_argument("--no-serve", action="store_true", help="only prepare the model file")
+    demo.set_defaults(embeddings=False, pooling=None, rerank=False, ubatch_size=None)
     _batching(demo)
     _models(demo)
     _addresses(demo)
@@ -351,6 +355,34 @@ def _models(parser: Parser, when: str = "") -> None:
         "--reasoning",
         choices=("off", "on", "auto"),
         help="whether models that can reason do, unless a request says otherwise (auto, which is on)",
+    )
+
+
+def _embedding(parser: Parser, when: str = "") -> None:
+    parser.add_argument(
+        "--embeddings",
+        "--embedding",
+        action="store_true",
+        help=f"{when}every model serves embeddings, of inputs as long as the context; without it those do whose file"
+        " names a pooling",
+    )
+    parser.add_argument(
+        "--pooling",
+        choices=POOLINGS,
+        help=f"{when}how an input's tokens become one vector (what the model's file names, else none)",
+    )
+    parser.add_argument(
+        "--rerank",
+        "--reranking",
+        action="store_true",
+        help=f"{when}serve /v1/rerank with the model's classifier: --embeddings --pooling rank",
+    )
+    parser.add_argument(
+        "--ubatch-size",
+        "-ub",
+        metavar="N",
+        type=_from_1_to(MAX_CONTEXT),
+        help=f"{when}the most tokens of an input that is embedded whole (with --embeddings the context, else 512)",
     )
 
 

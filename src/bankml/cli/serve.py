@@ -16,8 +16,10 @@ from bankml.model.limits import DEFAULT_CONTEXT, DEFAULT_QUEUE, MAX_CONTEXT, MAX
 
 if TYPE_CHECKING:
     from bankml.gate.verify import Verified
+    from bankml.model.shape import Pooling
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
+EMBEDDING_EXAMPLE = '{"input":["Say hello.","Say goodbye."]}'
 EXAMPLE = '{"messages":[{"role":"user","content":"Say hello."}],"max_tokens":32}'
 
 MAX_TIMEOUT = 1_000_000  # seconds
@@ -55,7 +57,7 @@ def _serve(arguments: Namespace, file: str, fork: str, listen: Address, engine: 
 
     from bankml.engine.memory import keep_heaps_small
     from bankml.library.load import LoadOptions
-    from bankml.library.supported import require_supported
+    from bankml.library.supported import names_pooling, require_supported
 
     keep_heaps_small()
     verified = model_to_open(file, fork, require_supported)
@@ -76,6 +78,9 @@ def _serve(arguments: Namespace, file: str, fork: str, listen: Address, engine: 
                 reasoning=arguments.reasoning != "off",
                 content_special=arguments.content_special or "parse",
                 parallel=arguments.parallel,
+                embeddings=arguments.embeddings or arguments.rerank,
+                pooling=_pooling(arguments),
+                longest=arguments.ubatch_size,
             ),
             Serving(
                 slot_dir=arguments.slot_dir,
@@ -97,13 +102,21 @@ def _serve(arguments: Namespace, file: str, fork: str, listen: Address, engine: 
         measured,
         listen=listen,
         engine=engine,
-        ready=lambda _: _announce(verified, listen, engine),
+        ready=lambda _: _announce(verified, listen, engine, names_pooling(verified.header)),
         refused=measured.refused,
         at_once=measured.at_once,
         api_keys=api_keys(arguments),
         origins=allowed_origins(arguments),
     )
     return code
+
+
+def _pooling(arguments: Namespace) -> "Pooling | None":
+    """--reranking is --pooling rank; as in llama-server a pooling alone does not make every model serve embeddings."""
+    if arguments.rerank and arguments.pooling not in (None, "rank"):
+        raise UsageError(f"--reranking is --pooling rank, not {arguments.pooling}: give one of them")
+    pooling: Pooling | None = "rank" if arguments.rerank else arguments.pooling
+    return pooling
 
 
 def _registry(given: str | None) -> str | None:
@@ -144,12 +157,13 @@ def _serve_in_front(arguments: Namespace, file: str, fork: str, listen: Address,
     return run_in_front(arguments, verified, listen, engine, lambda: _announce(verified, listen, engine))
 
 
-def _announce(verified: "Verified", listen: Address, engine: Address) -> None:
+def _announce(verified: "Verified", listen: Address, engine: Address, embeds: bool = False) -> None:
     here = shown_address(listen)
     note(f"verified: {verified.name}: guard {verified.verdict.kind}, sha256 {verified.sha256} as pinned")
     others = f"page: http://{here}/bankml/ui; llama-server's endpoints: http://{shown_address(engine)}"
     note(f"listening: http://{here} ({others})")
-    note(f"ask: curl -s http://{here}/v1/chat/completions -H 'Content-Type: application/json' -d '{EXAMPLE}'")
+    path, example = ("embeddings", EMBEDDING_EXAMPLE) if embeds else ("chat/completions", EXAMPLE)
+    note(f"ask: curl -s http://{here}/v1/{path} -H 'Content-Type: application/json' -d '{example}'")
 
 
 def _checked(arguments: Namespace) -> tuple[Address, Address]:

@@ -126,16 +126,17 @@ def fits(n_prompt_tokens: int, n_ctx: int) -> None:
 @dataclass(frozen=True, slots=True)
 class Compute:
     """What has to be computed before the answer can go on; `logits`: the last token's logits are needed; `rows` gets
-    those of every token."""
+    those of every token; `embeds`: the vectors of the span's tokens are needed."""
 
     span: Span
     logits: bool
     rows: ScoredRows | None = None
+    embeds: bool = False
 
     @property
     def decodes(self) -> bool:
         """It is one token, which is computed together with those of other answers."""
-        return len(self.span.tokens) == 1 and self.rows is None
+        return len(self.span.tokens) == 1 and self.rows is None and not self.embeds
 
 
 Event = Compute | PromptProgress | Step

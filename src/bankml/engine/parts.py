@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 Logits = NDArray[np.float32]
 
+Vectors = NDArray[np.float32]
+"""[1, width] of an input, or one row a token of it."""
+
 ScoredRows = Callable[[int, Logits], None]
 """Takes the logits of tokens of a span, float32 [some, n_vocab], and the position of the first of them."""
 
@@ -64,11 +67,30 @@ class Cells(Protocol):
         """Restores the first `n` cells of `state`."""
 
 
-class ForwardPass(Protocol):
-    """The model. Its cells are made one sequence at a time."""
+class EmbeddingPass(Protocol):
+    """What the order of an embedding follows from."""
 
     @property
     def n_ctx(self) -> int: ...
+
+    @property
+    def longest(self) -> int:
+        """The most tokens of one micro-batch of an input."""
+
+    @property
+    def embeds_whole(self) -> bool:
+        """Whether an input has to be computed as one micro-batch."""
+
+    @property
+    def generates(self) -> bool:
+        """Whether it has a K/V cache, and gives logits."""
+
+    def embed(self, span: Span, checkpoint: Callable[[], None] = lambda: None) -> Vectors:
+        """Computes one span and pools the states of its tokens."""
+
+
+class ForwardPass(EmbeddingPass, Protocol):
+    """The model. Its cells are made one sequence at a time."""
 
     @property
     def n_vocab(self) -> int: ...

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 
 from bankml.engine.active import ActiveSequence
 from bankml.engine.completion import Compute
-from bankml.engine.parts import ForwardPass, Logits
+from bankml.engine.parts import ForwardPass, Logits, Vectors
 from bankml.errors import Cancelled, OutOfMemory
 
 IDLE_POLL_S = 0.02
@@ -164,12 +164,15 @@ class Scheduler:
         except BaseException as error:
             sequence.fail(error)
         else:
-            self._go_on(sequence, None if logits is None else logits[0])
+            self._go_on(sequence, logits)
         self._forget_ended()
 
-    def _forward(self, wanted: Compute, checkpoint: Callable[[], None]) -> Logits | None:
+    def _forward(self, wanted: Compute, checkpoint: Callable[[], None]) -> Logits | Vectors | None:
+        if wanted.embeds:
+            return self._model.embed(wanted.span, checkpoint)
         if wanted.rows is None:
-            return self._model.forward([wanted.span], wanted.logits, checkpoint)
+            logits = self._model.forward([wanted.span], wanted.logits, checkpoint)
+            return None if logits is None else logits[0]
         self._model.score(wanted.span, wanted.rows, checkpoint)
         return None
 

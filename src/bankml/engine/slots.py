@@ -53,6 +53,13 @@ class Slots:
             yield slots
 
     @contextmanager
+    def for_input(self, tokens: Sequence[int], cancelled: Callable[[], bool]) -> Iterator[Slot]:
+        """The best free slot for an input to embed, in use for the `with` block; as in llama-server the prompt cache
+        has no part in it. Raises Cancelled as `for_prompt` does."""
+        with self._taken(lambda: self._chosen(tokens, None, 0), cancelled) as slots:
+            yield slots[0]
+
+    @contextmanager
     def of_number(self, number: int, cancelled: Callable[[], bool]) -> Iterator[Slot]:
         """Slot `number` with the tokens it has, in use for the `with` block. Raises Cancelled as `for_prompt` does."""
         with self._taken(lambda: self._free(number), cancelled) as slots:

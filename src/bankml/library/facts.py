@@ -11,7 +11,7 @@ from bankml.gate.guard import guard
 from bankml.gate.identity import FileIdentity
 from bankml.gguf.header import Header
 from bankml.library.reference import PinnedFile, Reference
-from bankml.library.supported import require_supported
+from bankml.library.supported import names_pooling, require_supported
 
 MOST_REMEMBERED = 4096
 """How many files are cached."""
@@ -22,12 +22,14 @@ Fact = TypeVar("Fact")
 
 @dataclass(frozen=True)
 class FileFacts:
-    """What a file's header says. `reason` is why the model is unsupported; None if it is supported."""
+    """What a file's header says. `reason` is why the model is unsupported; None if it is supported. `embeds`: the model
+    was made for embeddings."""
 
     family: str = ""
     parameters: int = 0
     weights: str = ""
     reason: str | None = None
+    embeds: bool = False
 
 
 class FactsCache:
@@ -95,13 +97,14 @@ def facts_of(header: Header) -> FileFacts:
     counts: dict[str, int] = {}
     for tensor in header.tensors:
         counts[tensor.type.name] = counts.get(tensor.type.name, 0) + tensor.elements
-    reason = None
+    reason, embeds = None, False
     try:
         require_supported(header)
+        embeds = names_pooling(header)
     except Refused as error:
         reason = error.message
     weights = max(counts, key=lambda name: counts[name], default="")
-    return FileFacts(family if isinstance(family, str) else "", sum(counts.values()), weights, reason)
+    return FileFacts(family if isinstance(family, str) else "", sum(counts.values()), weights, reason, embeds)
 
 
 def written_at(source: PinnedFile) -> int:

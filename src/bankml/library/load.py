@@ -19,11 +19,12 @@ from bankml.library.reference import PinnedFile
 from bankml.library.registry import Registry
 from bankml.library.residency import FOR_GOOD, Library, Names
 from bankml.library.resident import Resident
-from bankml.library.supported import require_supported, template_source
+from bankml.library.supported import names_pooling, require_supported, template_source
 from bankml.model.config import read_config
 from bankml.model.kv_cache import cache_bytes, cache_type_from
-from bankml.model.limits import context_cells
-from bankml.model.model import Model
+from bankml.model.limits import MICRO_BATCH, context_cells
+from bankml.model.model import EmbeddingOptions, Model
+from bankml.model.shape import Pooling
 from bankml.receipt.receipt import Provenance
 from bankml.sampling.parameters import model_defaults
 from bankml.text.special_content import ContentSpecial
@@ -36,7 +37,9 @@ class LoadOptions:
     """How models are loaded: `parallel` sequences (None: as many as suit) with a context of `n_ctx` tokens each.
 
     `threads` None means the model's own choice. `environment` has the BANKML_ variables. `reasoning`: a model reasons
-    where it can, unless a request says otherwise.
+    where it can, unless a request says otherwise. `embeddings`: every model serves them, not only those whose header
+    names a pooling; `pooling` is the one of all models, `longest` the most tokens of a micro-batch of an input (None:
+    as `embedding_options` says).
     """
 
     n_ctx: int
@@ -45,6 +48,16 @@ class LoadOptions:
     reasoning: bool = False
     content_special: ContentSpecial = "parse"
     parallel: int | None = 1
+    embeddings: bool = False
+    pooling: Pooling | None = None
+    longest: int | None = None
+
+    @property
+    def embedding_options(self) -> EmbeddingOptions:
+        """A micro-batch of an input is as long as the context where embeddings were asked for: llama-server's
+        `--batch-size` and `--ubatch-size` have to be raised for that; else its default."""
+        whole = context_cells(self.n_ctx) if self.embeddings else MICRO_BATCH
+        return EmbeddingOptions(self.pooling, self.longest or whole)
 
 
 MOST_BY_DEFAULT = 4
@@ -57,7 +70,7 @@ def parallel_of(header: Header, options: LoadOptions) -> int:
     if options.parallel is not None:
         return options.parallel
     full = cache_bytes(read_config(header), context_cells(options.n_ctx), cache_type_from(options.environment))
-    return max(1, min(MOST_BY_DEFAULT, available_memory() // 2 // full))
+    return max(1, min(MOST_BY_DEFAULT, available_memory() // 2 // max(1, full)))
 
 
 def load(
@@ -78,7 +91,9 @@ def _load(verified: Verified, options: LoadOptions, source: PinnedFile, made: To
     defaults = model_defaults(verified.header.metadata)
     limit = configured_cache_limit(options.environment)
     parallel = parallel_of(verified.header, options)
-    model = Model.open(verified, options.n_ctx, options.threads, options.environment, parallel)
+    model = Model.open(
+        verified, options.n_ctx, options.threads, options.environment, parallel, options.embedding_options
+    )
     give_back_memory()
     return Resident(
         source=source,
@@ -91,6 +106,9 @@ def _load(verified: Verified, options: LoadOptions, source: PinnedFile, made: To
         reasoning=options.reasoning,
         content_special=options.content_special,
         arithmetic=model.arithmetic,
+        embeds=options.embeddings or names_pooling(verified.header),
+        pooling=model.pooling,
+        generates=model.generates,
     )
 
 

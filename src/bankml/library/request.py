@@ -8,7 +8,9 @@ from bankml.sampling.overrides import SamplingOverrides
 from bankml.text.messages import Conversation
 
 __all__ = [
+    "EUCLIDEAN",
     "UNLIMITED",
+    "EmbeddingRequest",
     "GenerationRequest",
     "InfillFile",
     "InfillPrompt",
@@ -23,6 +25,23 @@ class RawPrompt:
     """A prompt without a chat template: texts and token ids in order."""
 
     parts: tuple[str | int, ...]
+
+
+EUCLIDEAN = 2
+"""The norm that embeddings have, unless a request says otherwise."""
+
+
+@dataclass(frozen=True)
+class EmbeddingRequest:
+    """Inputs to embed. `model` None means the startup model. `norm` is llama-server's number of a norm: -1 none, 0 the
+    largest magnitude is 32760, else a p-norm. `dimensions`: the first so many values of each vector; None: all.
+    `truncate`: an input that is too long loses its end."""
+
+    model: str | None
+    inputs: tuple[RawPrompt, ...]
+    norm: int = EUCLIDEAN
+    dimensions: int | None = None
+    truncate: bool = False
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,8 @@ from bankml.grammar.sampler import GrammarSampler, TokenMatcher
 from bankml.grammar.thought import ThoughtTracker
 from bankml.library.reference import PinnedFile
 from bankml.library.request import UNLIMITED, ThoughtBudget
+from bankml.library.supported import names_pooling
+from bankml.model.shape import Pooling
 from bankml.receipt.receipt import Provenance
 from bankml.receipt.replay_record import Arithmetic
 from bankml.sampling.chain import SamplerChain
@@ -36,6 +38,9 @@ from bankml.text.vocabulary import FillIn, fill_in_tokens
 
 if TYPE_CHECKING:
     from bankml.gate.verify import Verified
+
+
+RERANK_TEMPLATE = "tokenizer.chat_template.rerank"
 
 
 class Tokens(TokenPieces, Protocol):
@@ -72,6 +77,9 @@ class Tokens(TokenPieces, Protocol):
     def begin(self) -> list[int]:
         """What texts of the vocabulary begin with: the beginning-of-sequence token, or nothing."""
 
+    def pair(self, first: str, second: str) -> list[int]:
+        """Two texts as one input."""
+
     def added(self, tokens: list[int]) -> list[int]:
         """`tokens` with what texts of the vocabulary begin and end with."""
 
@@ -99,7 +107,8 @@ class Resident:
     """One loaded model: a verified file, its tokenizer, template and sampling defaults, and the engine that computes.
 
     `defaults` are the model's own sampling parameters. `reasoning`: a model that can reason does, unless a request says
-    otherwise. `arithmetic` is what its receipts say of its bits; None: answers cannot be replayed.
+    otherwise. `arithmetic` is what its receipts say of its bits; None: answers cannot be replayed. `embeds`: it serves
+    embeddings, by `pooling`; `generates`: it serves chats and completions.
     """
 
     def __init__(
@@ -114,6 +123,9 @@ class Resident:
         reasoning: bool = False,
         content_special: ContentSpecial = "parse",
         arithmetic: Arithmetic | None = None,
+        embeds: bool = False,
+        pooling: Pooling = "none",
+        generates: bool = True,
     ) -> None:
         self.source = source
         self.verified = verified
@@ -125,6 +137,20 @@ class Resident:
         self.reasoning = reasoning
         self.content_special = content_special
         self.arithmetic = arithmetic
+        self.embeds = embeds
+        self.pooling = pooling
+        self.generates = generates
+
+    @cached_property
+    def made_for_embeddings(self) -> bool:
+        """Whether its header names a pooling, whatever pooling is in use."""
+        return names_pooling(self.verified.header)
+
+    def require_generating(self) -> None:
+        """Raises RequestError for a model that gives embeddings alone."""
+        if not self.generates:
+            what = "it computes embeddings: POST /v1/embeddings, or /v1/rerank where it has a classifier"
+            raise RequestError(f"{self.name} does not generate text; {what}")
 
     # ---- a request's parts, for this model
 
@@ -150,6 +176,14 @@ class Resident:
         parts = form.segments or (Segment(form.prompt),)
         encode = self.tokens.encode
         return self.tokens.added([one for part in parts for one in encode(part.text, parse_special=not part.plain)])
+
+    def pair(self, query: str, document: str) -> list[int]:
+        """The tokens of a question and a document that a classifier scores: by the file's own template, or by the
+        vocabulary's rule for pairs."""
+        template = self.metadata.get(RERANK_TEMPLATE)
+        if isinstance(template, str):
+            return self.tokens.encode(template.replace("{query}", query).replace("{document}", document))
+        return self.tokens.pair(query, document)
 
     def user_starts(self, tokens: Sequence[int]) -> tuple[int, ...]:
         """The positions in a prompt at which a user's message begins, where the model's sliding window needs them."""

@@ -24,6 +24,12 @@ def require_supported(header: Header) -> None:
     template_source(header)
 
 
+def names_pooling(header: Header) -> bool:
+    """Whether it is an embedding model: its header names how the states of an input become one vector."""
+    config = read_config(header)
+    return config.pooling not in (None, "none")
+
+
 def native_report(header: Header) -> dict[str, object]:
     """What the native engine does with a model, for `--json`: whether it is supported and else why not, the number of
     tensors of each type that it computes with, and the tensors of other types."""

@@ -70,7 +70,7 @@ class Model:
         self.config = config
         self.n_ctx = context_size(n_ctx, config.context_length)
         self.parallel = parallel
-        self.longest = min(embeddings.longest, self._cells)
+        self.longest = embeddings.longest if config.encoder else min(embeddings.longest, self._cells)
         self.pooling: Pooling = embeddings.pooling or config.pooling or "none"
         self._decoder: Decoder | None = None
         self._encoder: Encoder | None = None

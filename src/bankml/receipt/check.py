@@ -13,6 +13,7 @@ from bankml.receipt.messages import ChatMessages
 from bankml.receipt.raw import raw_items, raw_value
 from bankml.receipt.receipt import LogprobsHash, sha256_hex
 from bankml.receipt.translation import ENDS, Translation
+from bankml.receipt.vectors import found_vectors
 
 RECEIPT_KEY = "bankml_receipt"
 
@@ -58,7 +59,7 @@ class Checked:
 
 def check(request_body: bytes, answer: bytes) -> Checked:
     """Checks an answer of `/v1/chat/completions`, `/v1/completions`, `/v1/responses`, `/v1/messages`, `/completion`,
-    `/api/chat` or `/api/generate` against its request's body.
+    `/api/chat`, `/api/generate`, or of the routes of embeddings and reranking, against its request's body.
 
     The answer is a JSON object, an event stream, or lines of JSON. Its text is at the place where that API has it. A
     receipt has `logprobs_sha256` exactly when the answer carries probabilities, and the answer's counts are its own.
@@ -77,10 +78,18 @@ def check(request_body: bytes, answer: bytes) -> Checked:
     if len(receipts) != 1 or not isinstance(receipts[0], dict):
         return Checked(None, text, (f"the answer carries {len(receipts)} receipts, not one",))
     receipt = receipts[0]
+    data, counted = text.encode("utf-8", "surrogatepass"), receipt.get("vectors")
+    try:
+        vectors = found_vectors(objects) if not any(mark in found for found in objects for mark in MARKS) else None
+    except ValueError as error:
+        return Checked(receipt, text, (f"the answer's vectors cannot be checked: {error}",))
+    if vectors is not None:
+        data = vectors.data
     problems = [
         problem
         for problem in (
-            _differs("response_sha256", receipt, "the answer's text", text.encode("utf-8", "surrogatepass")),
+            _differs("response_sha256", receipt, "the answer's text" if vectors is None else "the vectors", data),
+            _vectors_differ(counted, None if vectors is None else vectors.count),
             _differs("request_sha256", receipt, "the request's body", request_body),
             *_messages_differ(receipt, objects),
             _logprobs_differ(receipt, sources),
@@ -96,6 +105,12 @@ def check(request_body: bytes, answer: bytes) -> Checked:
 def _differs(field: str, receipt: Mapping[str, object], what: str, data: bytes) -> str | None:
     said, is_really = receipt.get(field), sha256_hex(data)
     return None if said == is_really else f"{field} is {said}, but the sha256 of {what} is {is_really}"
+
+
+def _vectors_differ(said: object, found: int | None) -> str | None:
+    if said == found:
+        return None
+    return f"vectors is {json.dumps(said)[:80]}, but the answer has {'none' if found is None else found}"
 
 
 def probabilities(source: str) -> Iterable[bytes]:

@@ -82,6 +82,7 @@ class Tally:
         self._message: str | None = None
         self._finish_reason: str | None = None
         self._slot_file: str | None = None
+        self._vectors: int | None = None
 
     def restored_slot(self, sha256: str) -> None:
         """Keys and values of the prompt may come from a slot file with this sha256 rather than from the weights."""
@@ -100,6 +101,12 @@ class Tally:
     def text(self, text: str) -> None:
         """A part of the response's text, exactly as it is sent."""
         self._text.update(text.encode("utf-8"))
+
+    def vectors(self, data: bytes, count: int) -> None:
+        """The vectors of an answer (vectors.vector_bytes), or its scores, and their number. They are in place of a
+        text."""
+        self._text.update(data)
+        self._vectors = count
 
     def logprobs(self, entry: bytes) -> None:
         """An entry of the tokens' probabilities: the JSON exactly as it is sent."""
@@ -143,6 +150,7 @@ class Tally:
             "wall_ms": self._since_arrival(self._clock()),
             "response_sha256": self.response_sha256,
             "request_sha256": self._request_sha256,
+            **({} if self._vectors is None else {"vectors": self._vectors}),
             **({} if self._message is None else {"message_sha256": self._message}),
             **({} if logprobs is None else {"logprobs_sha256": logprobs}),
             **({} if self._slot_file is None else {"slot_file_sha256": self._slot_file}),

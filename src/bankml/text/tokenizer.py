@@ -90,6 +90,13 @@ class Tokenizer:
         end = self.vocabulary.eos if self.vocabulary.add_eos else self.vocabulary.separator
         return [*self.begin, *tokens, *([] if end is None else [end])]
 
+    def pair(self, first: str, second: str) -> list[int]:
+        """Two texts as one input, such as a question and a document; special tokens in them are plain text."""
+        one, other = (self.encode(text, parse_special=False) for text in (first, second))
+        closing = [] if self.vocabulary.closing is None else [self.vocabulary.closing]
+        divider = [] if self.vocabulary.divider is None else [self.vocabulary.divider]
+        return [*self.begin, *one, *closing, *divider, *other, *closing]
+
     @property
     def begin(self) -> list[int]:
         """What texts of this vocabulary begin with: the beginning-of-sequence token, or nothing."""

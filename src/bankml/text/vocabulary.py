@@ -33,7 +33,7 @@ PREFIX = "tokenizer.ggml."
 UNKNOWN, UNUSED, NORMAL, CONTROL, USER_DEFINED, BYTE, UNDEFINED = 1, 2, 4, 8, 16, 32, 64
 _ATTRIBUTES = bytes([UNDEFINED, NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE])  # by `token_type`
 
-_FLAGS = ("add_bos_token", "add_eos_token", "add_space_prefix")
+_FLAGS = ("add_bos_token", "add_eos_token", "add_sep_token", "add_space_prefix")
 _NORMALIZER = ("normalizer.lowercase", "normalizer.strip_accents")
 _ENDING_KEYS = (EOS, "eot_token_id", "eom_token_id")
 _OTHER_KEYS = (BOS, UNKNOWN_KEY, SEPARATOR, "padding_token_id", "mask_token_id")
@@ -52,7 +52,8 @@ class Vocabulary:
     SentencePiece `scores` has one float a token, `space_prefix` says whether a text begins with a space, and `unknown`
     is the token for bytes that have none; of WordPiece it is that for words, and `normalizer` is set. `strips_right`:
     white space behind the token goes with it, one byte a token. With `add_bos` and `add_eos` a text begins and ends
-    with those tokens, where that is asked for; with a `separator` it ends with that one.
+    with those tokens, where that is asked for; with a `separator` it ends with that one. Of a pair of texts `closing`
+    ends each, and `divider` stands between them.
     """
 
     model: str
@@ -62,6 +63,8 @@ class Vocabulary:
     bos: int | None
     eos: int | None
     separator: int | None = None
+    closing: int | None = None
+    divider: int | None = None
     unknown: int | None = None
     add_bos: bool = False
     add_eos: bool = False
@@ -134,6 +137,8 @@ def _read(metadata: Mapping[str, Any]) -> Vocabulary:
         bos=bos,
         eos=named.get(EOS),
         separator=named[SEPARATOR] if kind.encloses else None,
+        closing=named.get(EOS, named.get(SEPARATOR)) if _flag(metadata, "add_eos_token", False) else None,
+        divider=named.get(SEPARATOR) if _flag(metadata, "add_sep_token", kind.encloses) else None,
         unknown=named.get(UNKNOWN_KEY),
         add_bos=add_bos,
         add_eos=not kind.encloses and _flag(metadata, "add_eos_token", False),

@@ -98,6 +98,8 @@ def show(library: Library, data: bytes) -> Json:
 def _capabilities(header: Header, source: str) -> list[str]:
     """What the model can do besides completing a text, by its template and vocabulary. One that cannot be read, whose
     model is not served either, can do nothing else."""
+    if facts_of(header).embeds:
+        return ["embedding"]
     found = ["completion"]
     with suppress(BankmlError):
         template = ChatTemplate(source)
@@ -121,6 +123,7 @@ def _listed(library: Library, reference: Reference) -> Json:
         "size": _size(reference.source),
         "digest": reference.source.sha256 if reference.derived is None else reference.derived.digest,
         "details": _details(facts, reference),
+        "capabilities": ["embedding" if facts.embeds else "completion"],
         "bankml": _bankml(reference.source, facts),
     }
 

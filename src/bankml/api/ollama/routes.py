@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from bankml.api.ollama import answers, making, models
+from bankml.api.ollama import answers, embeddings, making, models
 from bankml.errors import NotFound, NotSupported
 from bankml.http.exchange import TEXT, Reply, Request, RequestOutcome
 from bankml.http.json_out import json_bytes
@@ -18,8 +18,6 @@ BLOBS = "/api/blobs/"
 RUNNING = b"bankML is running\nIts page: /bankml/ui\n"
 
 REFUSED = {
-    "/api/embed": "embeddings are not computed here: bankML answers chats and completions",
-    "/api/embeddings": "embeddings are not computed here: bankML answers chats and completions",
     "/api/push": "nothing is uploaded: models stay on this machine",
 }
 """What Ollama answers to a POST and bankML does not, and why."""
@@ -58,6 +56,8 @@ class Ollama:
             "/api/pull": {"POST": making.pull},
             "/api/chat": {"POST": self._chat},
             "/api/generate": {"POST": self._generate},
+            "/api/embed": {"POST": self._embed},
+            "/api/embeddings": {"POST": self._embeddings},
             "/api/create": {"POST": lambda library, request, reply: making.create(self.registry, request, reply)},
             "/api/copy": {"POST": lambda library, request, reply: making.copy(self.registry, request, reply)},
             "/api/delete": {"DELETE": lambda library, request, reply: making.delete(self.registry, request, reply)},
@@ -68,6 +68,12 @@ class Ollama:
 
     def _generate(self, library: Library, request: Request, reply: Reply) -> RequestOutcome:
         return answers.generate(library, request, reply, self.keep_alive)
+
+    def _embed(self, library: Library, request: Request, reply: Reply) -> RequestOutcome:
+        return embeddings.embed(library, request, reply, self.keep_alive)
+
+    def _embeddings(self, library: Library, request: Request, reply: Reply) -> RequestOutcome:
+        return embeddings.embeddings(library, request, reply, self.keep_alive)
 
 
 def _telling(answer: Callable[[Library], Json]) -> Handler:
