@@ -10,7 +10,7 @@ from bankml import _native
 from bankml.api.call import provenance_of
 from bankml.engine.embedding import embeddable
 from bankml.engine.parts import Vectors
-from bankml.errors import NotSupported, RequestError
+from bankml.errors import NotFound, NotSupported, RequestError
 from bankml.http.exchange import Reply
 from bankml.library.reference import Reference
 from bankml.library.residency import FOR_GOOD, Library
@@ -94,6 +94,17 @@ def checked(call: EmbeddingCall, resident: Resident) -> Sequence[Sequence[int]]:
     for one in inputs:
         embeddable(len(one), resident.engine.model)
     return inputs
+
+
+def reference_of(library: Library, name: str | None) -> Reference:
+    """The model that `name` means. A server of one model answers for every name, as llama-server: clients of embeddings
+    have OpenAI's names built in. Raises RequestError, NotFound."""
+    try:
+        return library.resolve(name)
+    except NotFound:
+        if len(library.references()) > 1:
+            raise
+        return library.resolve(None)
 
 
 def require_embeddings(resident: Resident) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bankml.api.embeddings.computing import NO_RERANKING, Embedded, EmbeddingCall, Json, compute
+from bankml.api.embeddings.computing import NO_RERANKING, Embedded, EmbeddingCall, Json, compute, reference_of
 from bankml.api.reading.reranking import RerankBody, read_rerank
 from bankml.errors import NotSupported
 from bankml.http.exchange import Reply, Request, RequestOutcome
@@ -23,7 +23,7 @@ def rerank(library: Library, request: Request, reply: Reply) -> RequestOutcome:
     if resident is not None and len(library.references()) == 1:
         _require_classifier(resident)
     body = read_rerank(request.body)
-    reference = library.resolve(body.model)
+    reference = reference_of(library, body.model)
 
     def inputs(resident: Resident) -> Sequence[Sequence[int]]:
         _require_classifier(resident)

@@ -9,6 +9,7 @@ from bankml.api.embeddings.computing import (
     Json,
     compute,
     normalized,
+    reference_of,
     require_embeddings,
     shortened,
 )
@@ -41,7 +42,7 @@ def embeddings(library: Library, request: Request, reply: Reply) -> RequestOutco
 def _embeddings(library: Library, request: Request, reply: Reply, openai: bool) -> RequestOutcome:
     _require_served(library, openai)
     body = read_embeddings(request.body, openai)
-    reference = library.resolve(body.request.model)
+    reference = reference_of(library, body.request.model)
 
     def inputs(resident: Resident) -> Sequence[Sequence[int]]:
         require_embeddings(resident)
