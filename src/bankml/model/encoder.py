@@ -18,7 +18,7 @@ from bankml.model.weights import Weights
 TYPES, POSITIONS = "token_types.weight", "position_embd.weight"
 
 
-class Encoder:
+class TransformerEncoder:
     """Weights, layers and buffers of one model: the tokens of an input in, a state of each out."""
 
     def __init__(

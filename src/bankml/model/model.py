@@ -9,7 +9,7 @@ from bankml.errors import UsageError
 from bankml.gate.verify import Verified
 from bankml.model.config import read_config
 from bankml.model.decoder import Decoder
-from bankml.model.encoder import Encoder
+from bankml.model.encoder import TransformerEncoder
 from bankml.model.kv_cache import CacheSize, CacheType, KVCache, cache_type_from
 from bankml.model.limits import MAX_CONTEXT, MAX_THREADS, MICRO_BATCH, context_cells, context_size
 from bankml.model.no_cells import NoCells
@@ -73,9 +73,9 @@ class Model:
         self.longest = embeddings.longest if config.encoder else min(embeddings.longest, self._cells)
         self.pooling: Pooling = embeddings.pooling or config.pooling or "none"
         self._decoder: Decoder | None = None
-        self._encoder: Encoder | None = None
+        self._encoder: TransformerEncoder | None = None
         if config.encoder:
-            self._encoder = Encoder(config, weights, pool, min(self.longest, self.n_ctx), llama_threads)
+            self._encoder = TransformerEncoder(config, weights, pool, min(self.longest, self.n_ctx), llama_threads)
             self._pooler = Pooler(self._encoder.ops, self.pooling)
         else:
             size = CacheSize.of(config, self._cells, self.longest)

@@ -48,7 +48,7 @@ def ps(library: Library) -> Json:
     reference = _as_it_is(library, reference, resident.source)
     expires = time.time_ns() + LONGEST_NS if expires_at is None else int(expires_at * 1e9)
     listed = _listed(library, reference)
-    named = {name: value for name, value in listed.items() if name not in ("modified_at", "bankml")}
+    named = {name: value for name, value in listed.items() if name not in ("modified_at", "capabilities", "bankml")}
     state = {"expires_at": moment(expires), "size_vram": 0, "context_length": resident.n_ctx}
     return {"models": [named | state]}
 
