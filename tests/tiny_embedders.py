@@ -11,7 +11,6 @@ from tests.tiny_architectures import values
 from tests.tiny_model import N_VOCAB, count, text, vocabulary_entries
 
 WIDTH, N_FF, HEADS, CONTEXT = 64, 96, 2, 300
-POOLINGS = ("none", "mean", "cls", "last", "rank")
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
 WORDPIECE = [*SPECIAL, *(f"\u2581{letter}" for letter in LETTERS), *LETTERS, "\u2581.", "\u2581,", "\u2581?"]

@@ -137,7 +137,11 @@ def test_apply_template_is_the_prompt_that_is_completed(get):
 
 
 def test_a_missing_feature_is_named(get):
-    for path, feature in (("/v1/moderations", "moderation"), ("/v1/files", "the Files API"), ("/v1/audio/speech", "audio")):
+    for path, feature in (
+        ("/v1/moderations", "moderation"),
+        ("/v1/files", "the Files API"),
+        ("/v1/audio/speech", "audio"),
+    ):
         reply = get(path)
         assert (reply.status, reply.error["type"]) == (501, "not_supported_error")
         assert reply.error["message"].startswith(f"{path}: {feature} is not supported; this server answers ")
