@@ -1,12 +1,21 @@
 """The order of one embedding: slot, the input in micro-batches, and the vector that the last of them gives."""
 
 from collections.abc import Generator, Sequence
+from dataclasses import dataclass
 
 from bankml.engine.completion import Compute, Event, fits
 from bankml.engine.parts import EmbeddingPass, Vectors
 from bankml.engine.slot import Slot
 from bankml.errors import ContextExceeded, InputTooLarge
 from bankml.model.span import Span
+
+
+@dataclass(frozen=True)
+class Embedding:
+    """The vectors of an input, float32 [1, width] or one row a token; `cached` of its tokens were in the slot."""
+
+    vectors: Vectors
+    cached: int
 
 
 def embeddable(n_tokens: int, model: EmbeddingPass) -> None:
@@ -24,13 +33,13 @@ def embeddable(n_tokens: int, model: EmbeddingPass) -> None:
 
 def embed(
     tokens: Sequence[int], slot: Slot, model: EmbeddingPass, reuse: bool
-) -> Generator[Event, Vectors | None, Vectors]:
-    """The vectors of an input: float32 [1, width], or one a token.
+) -> Generator[Event, Vectors | None, Embedding]:
+    """Yields what has to be computed of an input, and returns its vectors.
 
     Only an input that need not be computed whole continues, with `reuse`, from what the slot has of it. A model with a
     K/V cache leaves the input in the slot.
     """
-    slot.begin(tokens, reuse and not model.embeds_whole)
+    cached = slot.begin(tokens, reuse and not model.embeds_whole)
     vectors: Vectors | None = None
     while (position := len(slot)) < len(tokens):
         batch = list(tokens[position : position + model.longest])
@@ -40,4 +49,4 @@ def embed(
     if not model.generates:
         slot.clear()
     assert vectors is not None  # a slot never has the last token of an input
-    return vectors
+    return Embedding(vectors, cached)

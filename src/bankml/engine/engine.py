@@ -6,9 +6,9 @@ from time import monotonic
 from bankml import __version__
 from bankml.engine.active import Ended
 from bankml.engine.completion import Job, PromptProgress, Step, complete, fits
-from bankml.engine.embedding import embed, embeddable
+from bankml.engine.embedding import Embedding, embed, embeddable
 from bankml.engine.outputs import Outputs
-from bankml.engine.parts import ForwardPass, TextPieces, TokenPieces, TokenSampler, Vectors
+from bankml.engine.parts import ForwardPass, TextPieces, TokenPieces, TokenSampler
 from bankml.engine.prompt_cache import PromptCache
 from bankml.engine.prompt_scores import PromptScores, prompt_scores
 from bankml.engine.scheduler import Scheduler
@@ -84,7 +84,7 @@ class Engine:
         scores: PromptScores = ended[0].value
         return scores
 
-    def embed(self, tokens: Sequence[int], *, cancelled: Callable[[], bool] = _never) -> Vectors:
+    def embed(self, tokens: Sequence[int], *, cancelled: Callable[[], bool] = _never) -> Embedding:
         """The vectors of an input (embedding.embed). Raises what `embeddable` raises, and Cancelled.
 
         With several slots nothing cached is used, so that the bits do not depend on what else is computed; with one
@@ -95,8 +95,8 @@ class Engine:
         with taken as slot, Outputs(self.scheduler, cancelled) as outputs:
             outputs.begin({0: embed(tokens, slot, self.model, reuse=len(self.slots) == 1)})
             ended = [event for _, event in outputs.events() if isinstance(event, Ended)]
-        vectors: Vectors = ended[0].value
-        return vectors
+        embedding: Embedding = ended[0].value
+        return embedding
 
     @property
     def windowed(self) -> bool:

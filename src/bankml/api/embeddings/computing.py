@@ -11,7 +11,7 @@ from bankml.api.call import provenance_of
 from bankml.engine.embedding import embeddable
 from bankml.engine.parts import Vectors
 from bankml.errors import NotFound, NotSupported, RequestError
-from bankml.http.exchange import Reply
+from bankml.http.exchange import Reply, RequestOutcome
 from bankml.library.reference import Reference
 from bankml.library.residency import FOR_GOOD, Library
 from bankml.library.resident import Resident
@@ -44,12 +44,13 @@ class EmbeddingCall:
 
 @dataclass(frozen=True)
 class Embedded:
-    """What was computed: the vectors of each input, float32 [1, width] or one row a token, and its tokens' number.
-    `loading` is the seconds that loading the model took."""
+    """What was computed: the vectors of each input, float32 [1, width] or one row a token, their tokens' number,
+    and how many of those were in a slot. `loading` is the seconds that loading the model took."""
 
     resident: Resident
     vectors: Sequence[Vectors]
     prompt_tokens: int
+    cached_tokens: int
     loading: float
     tally: Tally
 
@@ -57,6 +58,10 @@ class Embedded:
         """The receipt of an answer with `count` vectors or scores whose bytes are `hashed`."""
         self.tally.vectors(hashed, count)
         return self.tally.receipt(self.prompt_tokens, 0)
+
+    def outcome(self, note: str) -> RequestOutcome:
+        """For the log and the metrics."""
+        return RequestOutcome(200, self.prompt_tokens, self.cached_tokens, 0, note)
 
     @property
     def rows(self) -> Vectors:
@@ -79,9 +84,13 @@ def compute(library: Library, call: EmbeddingCall, reply: Reply) -> Embedded:
                 inputs = checked(call, ready)
             ready.check_unchanged()
             tally = Tally(provenance_of(ready, call.reference), call.body, call.arrived)
-            vectors = [call.finish(ready, ready.engine.embed(one, cancelled=reply.cancelled)) for one in inputs]
+            found = [ready.engine.embed(one, cancelled=reply.cancelled) for one in inputs]
+            vectors = [call.finish(ready, one.vectors) for one in found]
             ready.check_unchanged()  # the receipt is about the file as it was throughout
-            return Embedded(ready, vectors, sum(map(len, inputs)), loading, tally)
+            cached = sum(one.cached for one in found)
+            if cached and ready.engine.restored:
+                tally.restored_slot(ready.engine.restored[-1])
+            return Embedded(ready, vectors, sum(map(len, inputs)), cached, loading, tally)
         finally:
             library.keep(call.keep)
 

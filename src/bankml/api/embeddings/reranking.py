@@ -32,7 +32,7 @@ def rerank(library: Library, request: Request, reply: Reply) -> RequestOutcome:
     call = EmbeddingCall(request.body, request.arrived, reference, inputs, lambda _, vectors: vectors[:, :1])
     embedded = compute(library, call, reply)
     reply.whole(200, json_bytes(_answer(embedded, body, reference.name)))
-    return RequestOutcome(200, embedded.prompt_tokens, 0, 0, note=NOTE)
+    return embedded.outcome(NOTE)
 
 
 def _require_classifier(resident: Resident) -> None:

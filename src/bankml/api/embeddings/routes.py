@@ -55,7 +55,7 @@ def _embeddings(library: Library, request: Request, reply: Reply, openai: bool) 
 
     embedded = compute(library, EmbeddingCall(request.body, request.arrived, reference, inputs, finish), reply)
     reply.whole(200, json_bytes(_openai(embedded, body, reference.name) if body.openai else _plain(embedded)))
-    return RequestOutcome(200, embedded.prompt_tokens, 0, 0, note=NOTE)
+    return embedded.outcome(NOTE)
 
 
 def _require_served(library: Library, openai: bool) -> None:

@@ -55,7 +55,7 @@ def embed(library: Library, request: Request, reply: Reply, keep_alive: float) -
 
     embedded = _compute(library, request, asked, reply, keep_alive)
     reply.whole(200, json_bytes(answer(embedded)))
-    return RequestOutcome(200, None if embedded is None else embedded.prompt_tokens, note=NOTE)
+    return RequestOutcome(200, note="load") if embedded is None else embedded.outcome(NOTE)
 
 
 def embeddings(library: Library, request: Request, reply: Reply, keep_alive: float) -> RequestOutcome:
@@ -69,7 +69,7 @@ def embeddings(library: Library, request: Request, reply: Reply, keep_alive: flo
         receipt = embedded.receipt(vector_bytes(embedded.rows), 1)
         answer = {"embedding": embedded.rows[0].tolist(), RECEIPT_KEY: receipt}
     reply.whole(200, json_bytes(answer))
-    return RequestOutcome(200, None if embedded is None else embedded.prompt_tokens, note=NOTE)
+    return RequestOutcome(200, note="load") if embedded is None else embedded.outcome(NOTE)
 
 
 def _texts(given: object) -> Sequence[str]:
