@@ -30,6 +30,7 @@ CLASSIFIER = ("cls.weight", "cls.bias", "cls.output.weight", "cls.output.bias")
 EMBEDDERS = {
     "bert": ("bert", ENCODER | {"pooling_type": 1}, BIASES, ("token_types.weight",)),
     "bert-fused": ("bert", ENCODER | {"pooling_type": 2}, ("attn_qkv", "attn_qkv.bias"), ()),
+    "bert-parts": ("bert", ENCODER | {"pooling_type": 1}, ("attn_qkv", *BIASES), ()),
     "bert-reranker": ("bert", ENCODER | {"pooling_type": 4}, BIASES, ("token_types.weight", *CLASSIFIER)),
     "nomic-bert": (
         "nomic-bert",

@@ -126,6 +126,21 @@ def test_the_registry_and_how_long_models_stay(house, monkeypatch, words, regist
     assert (house["registry"], house["keep_alive"]) == (registry, keep_alive)
 
 
+@pytest.mark.parametrize(
+    ("words", "embeddings", "pooling", "longest"),
+    [
+        ([], False, None, None),
+        (["--embedding", "--pooling", "cls", "-ub", "900"], True, "cls", 900),
+        (["--pooling", "last", "--ubatch-size", "64"], False, "last", 64),
+        (["--rerank"], True, "rank", None),
+        (["--reranking", "--pooling", "rank", "--embeddings"], True, "rank", None),
+    ],
+)
+def test_how_inputs_are_embedded(house, words, embeddings, pooling, longest):
+    assert main(["serve", "m.gguf", "--native", *words]) == 0
+    assert (house["embeddings"], house["pooling"], house["longest"]) == (embeddings, pooling, longest)
+
+
 def test_the_demo_takes_the_same(house, monkeypatch):
     """The folder of the demo's model is a registry, which the demo itself may make."""
 
@@ -146,6 +161,7 @@ def test_the_demo_takes_the_same(house, monkeypatch):
     ("words", "error"),
     [
         (["--registry", "m.gguf"], "--registry m.gguf is not a folder"),
+        (["--reranking", "--pooling", "mean"], "--reranking is --pooling rank, not mean: give one of them"),
         (["--keep-alive", "soon"], '--keep-alive: expected a duration such as "5m" or "1h30m", or a number of seconds'),
     ],
 )

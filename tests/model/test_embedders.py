@@ -3,18 +3,22 @@
 import base64
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from bankml import _native
 from bankml.errors import UnsupportedModel
+from bankml.gguf.block_types import F32
+from bankml.gguf.header import TensorInfo
+from bankml.model.config import read_config
 from bankml.model.model import EmbeddingOptions, Model
 from bankml.model.span import Span
 from bankml.text.tokenizer import Tokenizer
 from tests.model.test_kernels import with_kernels
 from tests.tiny_architectures import tiny_architecture
-from tests.tiny_embedders import EMBEDDERS, RERANK_TEMPLATE, WORDPIECE, tiny_embedder
+from tests.tiny_embedders import EMBEDDERS, RERANK_TEMPLATE, WORDPIECE, metadata_of, specs_of, tiny_embedder
 
 FILE = Path(__file__).parents[1] / "recordings" / "model" / "embeddings.json"
 RECORDED = json.loads(FILE.read_text()) if FILE.exists() else {}
@@ -129,3 +133,41 @@ def test_any_decoder_embeds(tmp_path):
     cells = model.new_cells()
     assert cells.layers[0][0].shape[1] == CONTEXT
     assert model.embed(Span(inputs(700), 0, cells)).shape == (1, model.width)
+
+
+def header(name, keys=None, without=(), more=()):
+    """The header of a tiny model; `keys` replace its own, None removes one."""
+    metadata = metadata_of(name) | {"tokenizer.ggml.tokens": [b"x"] * len(WORDPIECE)} | (keys or {})
+    infos = [TensorInfo(one.name, one.shape, one.type, 0, 0) for one in specs_of(name) if one.name not in without]
+    infos += [TensorInfo(one, (8,), F32, 0, 0) for one in more]
+    return SimpleNamespace(
+        metadata={key: value for key, value in metadata.items() if value is not None}, tensors=tuple(infos)
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "says"),
+    [
+        ("bert", {"keys": {"bert.attention.causal": None}}, "bert.attention.causal is true"),
+        ("bert", {"keys": {"bert.attention.causal": 0}}, "bert.attention.causal is not true or false"),
+        ("bert", {"keys": {"bert.attention.layer_norm_epsilon": None}}, "layer_norm_epsilon is missing"),
+        ("bert", {"keys": {"tokenizer.ggml.token_type_count": None}}, "tokenizer.ggml.token_type_count is missing"),
+        ("bert", {"keys": {"bert.pooling_type": 5}}, "bert.pooling_type is 5, outside 0 to 4"),
+        ("bert", {"keys": {"bert.attention.head_count_kv": 1}}, "the heads of bert are not as wide as its states"),
+        ("bert", {"keys": {"bert.embedding_length_out": 32}}, "bert.embedding_length_out is 32"),
+        ("bert", {"keys": {"bert.context_length": 512}}, "tensor 'position_embd.weight' has shape [64, 300]"),
+        ("bert", {"without": ["token_embd_norm.bias"]}, "tensor 'token_embd_norm.bias' is missing"),
+        ("bert", {"without": ["blk.1.layer_output_norm.bias"]}, "tensor 'blk.1.layer_output_norm.bias' is missing"),
+        ("bert", {"more": ["output_norm.weight"]}, "'output_norm.weight' is not part of the bert architecture"),
+        ("bert-reranker", {"keys": {"bert.classifier.output_labels": []}}, "output_labels is not an array of strings"),
+        ("bert-reranker", {"keys": {"bert.classifier.output_labels": ["a", "b"]}}, "'cls.output.weight' has shape"),
+        ("nomic-bert", {"more": ["position_embd.weight"]}, "'position_embd.weight' is not part of the nomic-bert"),
+        ("nomic-bert", {"without": ["blk.0.ffn_gate.weight"]}, "tensor 'blk.0.ffn_gate.weight' is missing"),
+        ("nomic-bert", {"keys": {"nomic-bert.expert_count": 8}}, "nomic-bert.expert_count is 8"),
+    ],
+)
+def test_headers_are_refused_by_name(name, changes, says):
+    assert read_config(header(name)).pooling is not None
+    with pytest.raises(UnsupportedModel) as refused:
+        read_config(header(name, **changes))
+    assert says in refused.value.message

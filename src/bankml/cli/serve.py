@@ -54,6 +54,7 @@ def demo(arguments: Namespace) -> int:
 def _serve(arguments: Namespace, file: str, fork: str, listen: Address, engine: Address) -> int:
     """Verifies the model, prints what is served and an example request, and serves until a signal."""
     registry, keep_alive = _registry(arguments.registry), _keep_alive(arguments.keep_alive)
+    pooling = _pooling(arguments)
 
     from bankml.engine.memory import keep_heaps_small
     from bankml.library.load import LoadOptions
@@ -79,7 +80,7 @@ def _serve(arguments: Namespace, file: str, fork: str, listen: Address, engine: 
                 content_special=arguments.content_special or "parse",
                 parallel=arguments.parallel,
                 embeddings=arguments.embeddings or arguments.rerank,
-                pooling=_pooling(arguments),
+                pooling=pooling,
                 longest=arguments.ubatch_size,
             ),
             Serving(

@@ -101,6 +101,7 @@ _UNIMPLEMENTED_KEYS: dict[str, tuple[object, ...]] = {
     "rope.scaling.yarn_beta_fast": (32.0,),
     "rope.scaling.yarn_beta_slow": (1.0,),
     "nextn_predict_layers": (0,),
+    "embedding_length_out": (0,),
 }
 
 

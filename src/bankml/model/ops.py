@@ -237,25 +237,32 @@ class ModelOps:
 
     def matrices(self, *tensors: str) -> Linear:
         """The same by the full names of the matrices."""
+        biases = [tensor.removesuffix("weight") + "bias" for tensor in tensors]
+        if not any(self.weights.has(bias) for bias in biases):
+            return self._product(tensors, None)
+        shapes = [self.weights.shape(tensor) for tensor in tensors]
+        added = [
+            self.weights.vector(bias) if self.weights.has(bias) else np.zeros(shape[1], np.float32)
+            for bias, shape in zip(biases, shapes, strict=True)
+        ]
+        return self._product(tensors, np.concatenate(added))
+
+    def _product(self, tensors: Sequence[str], bias: Rows | None) -> Linear:
         shapes = [self.weights.shape(tensor) for tensor in tensors]
         parts = [
             (self.weights.type(tensor), self.weights.blocks(tensor), shape[1])
             for tensor, shape in zip(tensors, shapes, strict=True)
         ]
-        biases = [tensor.removesuffix("weight") + "bias" for tensor in tensors]
-        if not any(self.weights.has(bias) for bias in biases):
-            return Linear(self.pool, self.batch, shapes[0][0], parts)
-        added = [
-            self.weights.vector(bias) if self.weights.has(bias) else np.zeros(shape[1], np.float32)
-            for bias, shape in zip(biases, shapes, strict=True)
-        ]
-        return Linear(self.pool, self.batch, shapes[0][0], parts, np.concatenate(added))
+        return Linear(self.pool, self.batch, shapes[0][0], parts, bias)
 
     def qkv(self, i: int) -> Linear:
-        """Layer i's Q, K and V: three matrices, or one."""
+        """Layer i's Q, K and V: three matrices, or one, whose bias may be in three parts."""
         if not self.weights.has(tensor_name(i, "attn_qkv")):
             return self.linear(i, "attn_q", "attn_k", "attn_v")
-        return self.linear(i, "attn_qkv")
+        biases = [tensor_name(i, f"attn_{part}.bias") for part in "qkv"]
+        if self.weights.has(tensor_name(i, "attn_qkv.bias")) or not all(map(self.weights.has, biases)):
+            return self.linear(i, "attn_qkv")
+        return self._product([tensor_name(i, "attn_qkv")], np.concatenate(list(map(self.weights.vector, biases))))
 
     def norm(self, i: int, name: str) -> RMSNorm:
         return self.norm_of(tensor_name(i, name))
