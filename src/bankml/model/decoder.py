@@ -31,10 +31,8 @@ class Decoder:
         size: CacheSize,
         llama_threads: int,
         parallel: int = 1,
-        longest: int = MICRO_BATCH,
     ) -> None:
-        """`size` is that of a sequence's cache, `parallel` the most spans of one token that are computed together,
-        `longest` the most tokens of one span."""
+        """`size` is that of a sequence's cache, `parallel` the most spans of one token that are computed together."""
         architecture = ARCHITECTURES[config.architecture]
         self._batch = Batch()
         factors = _rope_factors(config, weights, size.cells)
@@ -53,7 +51,7 @@ class Decoder:
         self._layers = [architecture.block(ops, i) for i in range(config.n_layer)]
         self._output_norm = ops.norm_of("output_norm.weight")
         self._output = ops.matrices(embedding if config.tied else "output.weight")
-        self._prompt = Buffers.of(config, max(longest, MICRO_BATCH))
+        self._prompt = Buffers.of(config, MICRO_BATCH)
         decoding = Buffers.of(config, parallel)
         self._decoding = [decoding.first(n + 1) for n in range(parallel)]
         self._prompt_logits: Rows = np.zeros((1, config.n_vocab), np.float32)
@@ -67,7 +65,7 @@ class Decoder:
         then. The last layer continues with the last row alone, as llama.cpp's inp_out_ids do.
         """
         n = len(spans[0].tokens)
-        b = self._decoding[len(spans) - 1] if n == 1 else self._prompt.first(n)
+        b = self._decoding[len(spans) - 1] if n == 1 else self._buffers(n)
         with self._batch.of(spans, checkpoint):
             self._body(spans, b)
             if not logits:
@@ -99,11 +97,15 @@ class Decoder:
     def states(self, span: Span, checkpoint: Callable[[], None]) -> Rows:
         """Computes one span; the state of each token before the output matrix, float32 [n, n_embd], whose memory is
         overwritten by the next call. All rows go through the last layer, as in llama.cpp's graph of embeddings."""
-        b = self._prompt.first(len(span.tokens))
+        b = self._buffers(len(span.tokens))
         with self._batch.of([span], checkpoint):
             self._body([span], b)
             self._last_rows(b)
         return b.normed
+
+    def _buffers(self, n: int) -> Buffers:
+        """Those of a span of n tokens; of more than MICRO_BATCH, which only embeddings have, for this span alone."""
+        return self._prompt.first(n) if n <= MICRO_BATCH else Buffers.of(self._config, n)
 
     def _body(self, spans: Sequence[Span], b: Buffers) -> None:
         """The embedding, every layer but the last, and that one's attention."""

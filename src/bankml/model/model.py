@@ -79,7 +79,7 @@ class Model:
             self._pooler = Pooler(self._encoder.ops, self.pooling)
         else:
             size = CacheSize.of(config, self._cells, self.longest)
-            self._decoder = Decoder(config, weights, pool, size, llama_threads, parallel, self.longest)
+            self._decoder = Decoder(config, weights, pool, size, llama_threads, parallel)
             self._pooler = Pooler(self._decoder.ops, self.pooling)
 
     @classmethod
@@ -134,8 +134,9 @@ class Model:
     def forward(
         self, spans: Sequence[Span], logits: bool, checkpoint: Callable[[], None] = lambda: None
     ) -> Rows | None:
-        """Computes one span of up to MICRO_BATCH tokens, or up to `parallel` spans of one token each (Decoder)."""
-        _check_length(spans[0])
+        """Computes one span of up to MICRO_BATCH tokens, of an input to embed up to `longest`, or up to `parallel` ones
+        of one token each (Decoder)."""
+        _check_length(spans[0], max(MICRO_BATCH, self.longest))
         if len(spans) > 1 and (len(spans) > self.parallel or any(len(span.tokens) > 1 for span in spans)):
             raise ValueError(f"only spans of one token are computed together, and at most {self.parallel}")
         assert self._decoder is not None
