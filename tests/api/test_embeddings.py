@@ -134,6 +134,8 @@ def test_a_chat_model_embeds_only_where_that_is_asked_for(tmp_path):
         long = post(made, "/v1/embeddings", {"input": sentence(400)})[1]  # more than 512 tokens
         assert long["usage"]["prompt_tokens"] == 799
         assert vectors(post(made, "/v1/embeddings", {"input": "a", "dimensions": 3})[1]).shape == (1, 64)  # as there
+        own = post(made, "/api/embed", {"model": "tiny", "input": "a", "dimensions": 3})[1]["embeddings"]
+        assert len(own[0]) == 3
         chat = {"messages": [{"role": "user", "content": "hi"}], "max_tokens": 3}
         assert post(made, "/v1/chat/completions", chat)[1]["usage"]["completion_tokens"] == 3
 

@@ -51,7 +51,7 @@ def _embeddings(library: Library, request: Request, reply: Reply, openai: bool) 
         return [prompt_tokens(one.parts, resident.tokens) for one in body.request.inputs]
 
     def finish(resident: Resident, vectors: Vectors) -> Vectors:
-        return finished(resident, vectors, body.request)
+        return _finished(resident, vectors, body.request)
 
     embedded = compute(library, EmbeddingCall(request.body, request.arrived, reference, inputs, finish), reply)
     reply.whole(200, json_bytes(_openai(embedded, body, reference.name) if body.openai else _plain(embedded)))
@@ -77,7 +77,7 @@ def _require_dimensions(resident: Resident, request: EmbeddingRequest) -> None:
         raise NotSupported("Field 'dimensions': with pooling none vectors have all their values")
 
 
-def finished(resident: Resident, vectors: Vectors, request: EmbeddingRequest) -> Vectors:
+def _finished(resident: Resident, vectors: Vectors, request: EmbeddingRequest) -> Vectors:
     """A pooled vector normalized, and shortened where the model was made for embeddings; as in llama-server the field
     has no effect on others."""
     if resident.pooling == "none":

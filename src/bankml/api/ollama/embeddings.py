@@ -5,8 +5,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bankml.api.embeddings.computing import Embedded, EmbeddingCall, Json, compute, require_embeddings
-from bankml.api.embeddings.routes import NOTE, finished
+from bankml.api.embeddings.computing import (
+    Embedded,
+    EmbeddingCall,
+    Json,
+    compute,
+    normalized,
+    require_embeddings,
+    shortened,
+)
+from bankml.api.embeddings.routes import NOTE
 from bankml.api.ollama.durations import FOREVER, keep_alive_seconds, nanoseconds_of
 from bankml.api.ollama.options import read_options
 from bankml.api.ollama.request import model_name
@@ -108,7 +116,7 @@ def _compute(
         return [_tokens(resident, str(one.parts[0]), most, request.truncate) for one in request.inputs]
 
     def finish(resident: Resident, vectors: Vectors) -> Vectors:
-        return finished(resident, vectors, request)
+        return shortened(normalized(vectors, request.norm), request.dimensions, request.norm)
 
     keep = FOR_GOOD if seconds == FOREVER else seconds
     embedded = compute(library, EmbeddingCall(http.body, http.arrived, reference, inputs, finish, keep), reply)
