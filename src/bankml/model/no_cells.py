@@ -34,6 +34,9 @@ class NoCells:
     def copy_from(self, other: Any, n: int) -> None:
         self.view(n)
 
+    def window_in_order(self, n: int) -> bool:
+        return True
+
     def truncate_window(self, n: int) -> None: ...
 
     def save_window(self) -> WindowState | None:

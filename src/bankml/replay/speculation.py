@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from bankml.engine.parts import Cells, ForwardPass, Logits, ScoredRows
+from bankml.engine.parts import Cells, ForwardPass, Logits, ScoredRows, Vectors
 from bankml.model.span import Span
 
 Proposals = Callable[[Sequence[int]], Sequence[int]]
@@ -57,6 +57,21 @@ class SpeculativePass:
     @property
     def n_vocab(self) -> int:
         return self._model.n_vocab
+
+    @property
+    def longest(self) -> int:
+        return self._model.longest
+
+    @property
+    def embeds_whole(self) -> bool:
+        return self._model.embeds_whole
+
+    @property
+    def generates(self) -> bool:
+        return self._model.generates
+
+    def embed(self, span: Span, checkpoint: Callable[[], None] = lambda: None) -> Vectors:
+        return self._model.embed(span, checkpoint)
 
     def new_cells(self) -> Cells:
         return self._model.new_cells()
