@@ -29,6 +29,7 @@ def test_bankml_says_what_was_verified(get):
         "n_ctx": 4096,
         "resident": {"name": "toy-1m-f16", "expires_at": None, "tensors": {}},
         "refused": None,
+        "signing": None,
         "models": [
             {
                 "name": "toy-1m-f16",

@@ -12,6 +12,7 @@ import pytest
 from bankml.cli import main
 from bankml.cli.parser import build_parser
 from bankml.errors import Refused, UsageError
+from bankml.signing.keys import generate
 from tests.attacks.build import ARCH, gguf, tensor
 from tests.tiny_model import tiny_model
 
@@ -229,6 +230,7 @@ OPTIONS = {  # a value that can be given, and the modes in which it has an effec
     "--allow-origin": ("http://localhost:3000", ALL),
     "--api-key": ("secret", ALL),
     "--api-key-file": ("keys", ALL),
+    "--sign-key": ("sign.key", ALL),
     "--upstream-timeout": ("60", ("--spawn", "--upstream alone")),
 }
 
@@ -237,6 +239,7 @@ def test_every_option_of_serve_is_in_the_table():
     said = build_parser().parse_args(["serve", "m.gguf"])
     known = {name.removeprefix("--").replace("-", "_") for name in OPTIONS}
     others = {"module", "function", "file", "native", "spawn", "allow_remote_origin"}
+    others |= {"sign_passphrase_file", "sign_days"}
     assert set(vars(said)) - known == others, "which modes is it for?"
 
 
@@ -246,6 +249,7 @@ def test_an_option_without_effect_is_refused(house, monkeypatch, capfd, option, 
     monkeypatch.setattr("bankml.cli.proxy.run_in_front", lambda *_: 0)
     value, modes = OPTIONS[option]
     Path("keys").write_text("secret\n")
+    generate("sign.key", None)
     code = main(["serve", "m.gguf", *MODES[mode], option, *([] if value is None else [value])])
     error = capfd.readouterr().err
     if mode in modes:

@@ -19,6 +19,7 @@ from bankml.gate.verify import Verified
 from bankml.http import server
 from bankml.http.limits import Limits
 from bankml.measure.usage import Watched
+from bankml.receipt.issuer import UNSIGNED
 from bankml.upstream.client import Upstream
 from bankml.upstream.proxy import Proxy
 from bankml.upstream.verifier import EngineVerifier
@@ -33,10 +34,11 @@ STREAMED = b'{"messages":[{"role":"user","content":"Say hello."}], "stream":true
 class House:
     """A verified file, a stand-in that serves it, and a gateway in front."""
 
-    def __init__(self, path, limits=None, contents=b"weights", verified=None, **standin):
+    def __init__(self, path, limits=None, contents=b"weights", verified=None, issuer=UNSIGNED, **standin):
         if not path.exists():
             path.write_bytes(contents)
         self.verified = verified
+        self.issuer = issuer
         self.path = path
         self.standin = StandIn(str(path), **standin)
         self.limits = limits or Limits()
@@ -49,7 +51,7 @@ class House:
         path = str(self.path)
         verified = Verified(path, "ab" * 32, verdict, None, FileIdentity.of(path), path, 0.0)
         verified = self.verified() if self.verified else verified
-        proxy = Proxy(EngineVerifier(verified, self.upstream, lambda: None))
+        proxy = Proxy(EngineVerifier(verified, self.upstream, lambda: None), self.issuer)
         measured = MetricsMiddleware(proxy, [Watched("gateway", os.getpid())])
 
         def ready(listening):

@@ -13,6 +13,7 @@ from bankml.library.reference import Reference
 from bankml.library.request import GenerationRequest
 from bankml.library.residency import FOR_GOOD, Library
 from bankml.library.resident import Resident
+from bankml.receipt.issuer import UNSIGNED, Issuer
 from bankml.receipt.receipt import LayerIdentity, Provenance, Tally
 from bankml.text.messages import Conversation
 
@@ -29,6 +30,7 @@ class Call:
     over the layer of the model that `reference` names; the model stays loaded for `keep` seconds afterwards.
     `logprob_shape` makes another API's logprobs entry of llama-server's. `route` is the path that answers, `fields` the
     members of the body that were replaced. `seeds` are those of the answers, where they are known: of a replay.
+    `issuer` signs the receipt.
     """
 
     body: bytes
@@ -42,10 +44,11 @@ class Call:
     route: str = ""
     fields: Mapping[str, Any] = field(default_factory=dict)
     seeds: tuple[int | None, ...] = ()
+    issuer: Issuer = UNSIGNED
 
     def tally(self, resident: Resident) -> Tally:
         """The receipt of a response of `resident`'s, before anything is sent."""
-        return Tally(provenance_of(resident, self.reference), self.body, self.arrived)
+        return Tally(provenance_of(resident, self.reference), self.body, self.arrived, issuer=self.issuer)
 
     def logprobs(self, resident: Resident, tally: Tally) -> Logprobs:
         """Writes the probabilities of one answer."""
@@ -64,7 +67,8 @@ def call_of(library: Library, request: GenerationRequest, http: Request, format_
     layered = layer is not None and layer.num_ctx is not None
     raw = not isinstance(request.prompt, Conversation)
     context = ContextRule(n_ctx, truncate=not raw) if raw or layered else ContextRule()
-    return Call(http.body, http.arrived, with_layer(layer, request), reference, context, format_of, route=http.path)
+    made = with_layer(layer, request)
+    return Call(http.body, http.arrived, made, reference, context, format_of, route=http.path, issuer=library.issuer)
 
 
 def response_writer(context: ResponseContext, form: ResponseFormat, logprobs: Logprobs, reply: Reply) -> Writer:

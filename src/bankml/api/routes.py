@@ -27,6 +27,7 @@ from bankml.library.registry import Registry
 from bankml.library.residency import FOR_GOOD, Library
 from bankml.library.resident import Resident
 from bankml.measure.prometheus import ServerState
+from bankml.receipt.issuer import UNSIGNED, Issuer
 
 if TYPE_CHECKING:
     from bankml.gate.verify import Verified
@@ -181,7 +182,7 @@ class Serving:
     `registry` is the folder whose models may be requested by name; None: the startup model alone; `any_model`: every
     other name means the startup model too. `keep_alive` is how long a model stays that was requested through Ollama's
     API, in seconds (ollama.durations.FOREVER: for good). `queue_limit`: the most requests that wait for a model.
-    `engine_address` (HOST:PORT) is what `GET /bankml` names as `upstream`.
+    `engine_address` (HOST:PORT) is what `GET /bankml` names as `upstream`. `issuer` signs the receipts.
     """
 
     slot_dir: str | None = None
@@ -191,6 +192,7 @@ class Serving:
     keep_alive: float = KEEP_ALIVE
     queue_limit: int | None = None
     engine_address: str | None = None
+    issuer: Issuer = UNSIGNED
 
 
 def build_application(
@@ -205,6 +207,7 @@ def build_application(
     keep = FOR_GOOD if serving.keep_alive == FOREVER else serving.keep_alive
     library = open_library(verified, options, known, keep, serving.queue_limit)
     library.engine_address = serving.engine_address
+    library.issuer = serving.issuer
     library.start_reaper()
     return NativeApplication(library, slot_folder, Ollama(known, serving.keep_alive), more)
 

@@ -39,6 +39,7 @@ def bankml(library: Library) -> Json:
             "tensors": computed_tensors(resident.verified.header)[0],
         },
         "refused": None if refused is None else {**asdict(refused), "time": utc_time(refused.time)},
+        **library.issuer.describe(),
         "models": [_model(library, reference) for reference in library.references()],
     }
 

@@ -1,12 +1,17 @@
 """`bankml check`: checks the receipt in a response against the request and the text."""
 
 import os
+import time
 from argparse import Namespace
+from typing import TYPE_CHECKING
 
 from bankml.cli.output import file_bar, say
 from bankml.cli.stdin import MOST_BYTES, STDIN, bounded, read_bytes
 from bankml.errors import Refused, UsageError
 from bankml.files import problem
+
+if TYPE_CHECKING:
+    from bankml.signing.keys import PublicKey
 
 MOST_OF_ANSWER = 16 * MOST_BYTES
 """Bytes of a response: one with a thousand probabilities per token is larger than any request."""
@@ -14,10 +19,14 @@ MOST_OF_ANSWER = 16 * MOST_BYTES
 
 def check(arguments: Namespace) -> int:
     from bankml.receipt.check import check as compare
+    from bankml.receipt.signature import signature_problems
 
+    key = None if arguments.key is None else _public_key(arguments.key)
     request, answer = read_pair(arguments.request, arguments.answer)
     checked = compare(request, answer)
     problems = list(checked.problems)
+    if checked.receipt is not None and key is not None:
+        problems += signature_problems(checked.receipt, key, time.time())
     if checked.receipt is not None and arguments.model is not None:
         problems += _model_problems(arguments.model, checked.receipt.get("model_sha256"))
     if checked.receipt is not None and _without_line_ends_fits(request, answer):
@@ -25,7 +34,8 @@ def check(arguments: Namespace) -> int:
     if problems:
         raise Refused("; ".join(problems))
     fields = ["response_sha256", "request_sha256"] + (["model_sha256"] if arguments.model is not None else [])
-    say(f"the receipt fits: {', '.join(fields)} are true")
+    signed = "" if key is None else f"; signed by the key {key.key_id}"
+    say(f"the receipt fits: {', '.join(fields)} are true{signed}")
     return 0
 
 
@@ -34,6 +44,12 @@ def read_pair(request: str, answer: str) -> tuple[bytes, bytes]:
     if request == answer == STDIN:
         raise UsageError("only one of the two can come from stdin")
     return _read(request, MOST_BYTES), _read(answer, MOST_OF_ANSWER)
+
+
+def _public_key(path: str) -> "PublicKey":
+    from bankml.signing.keys import PublicKey
+
+    return PublicKey.read(path)
 
 
 def _read(path: str, most: int) -> bytes:

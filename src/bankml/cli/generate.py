@@ -20,6 +20,7 @@ from bankml.api.formats.logprobs import Logprobs
 from bankml.api.formats.response import Receipt, ResponseContext, ResponseFormat, Writer
 from bankml.api.reading.generation import MAX_TOKENS_FIELDS, chat_request
 from bankml.api.reading.plain_input import request_or_text_in
+from bankml.cli.issuer import issuer_of
 from bankml.cli.output import write
 from bankml.cli.stdin import read_bytes
 from bankml.cli.verified import fork_of, model_to_open
@@ -50,6 +51,9 @@ ROUTE = "/v1/chat/completions"
 def generate(arguments: Namespace) -> int:
     """All errors of the request are found before a file is opened."""
     options = _sampling_options(arguments)
+    if arguments.sign_key is not None and not arguments.json:
+        raise UsageError("--sign-key signs the receipt, which only --json prints: give --json with it")
+    issuer = issuer_of(arguments)
     fork = fork_of(arguments.file, arguments.fork)
     raw = read_bytes()
     arrived = time.monotonic()
@@ -58,6 +62,7 @@ def generate(arguments: Namespace) -> int:
     chat = chat_request(asked)
     verified = model_to_open(arguments.file, fork, require_supported)
     library = open_library(verified, LoadOptions(arguments.ctx, arguments.threads))
+    library.issuer = issuer
     request = Request("POST", ROUTE, "", {}, raw, "gateway", arrived)
     terminal = Terminal()
     with terminal.listening(), suppress(Cancelled):

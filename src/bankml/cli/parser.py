@@ -1,14 +1,8 @@
 """The argument parser; each command names the module that implements it."""
 
-import argparse
-import os
-import re
-import sys
-from collections.abc import Callable
-
 from bankml import __version__
-from bankml.cli.output import write
-from bankml.errors import UsageError
+from bankml.cli.arguments import Command, Formatter, Parser, from_1_to, whole_number
+from bankml.cli.proof_commands import add_proof_commands, signing_options
 from bankml.model.limits import (
     DEFAULT_CONTEXT,
     DEFAULT_QUEUE,
@@ -18,61 +12,13 @@ from bankml.model.limits import (
     MAX_THREADS,
 )
 
-TYPE_CHECKING = False
-"""True for type checkers; importing it from typing would take longer than this module."""
-
-if TYPE_CHECKING:
-    from typing import NoReturn
-
 POOLINGS = ("none", "mean", "cls", "last", "rank")
 
 LISTEN = "127.0.0.1:18093"
 UPSTREAM = "127.0.0.1:18092"
 
-WHOLE = re.compile("[-+]?[0-9]+", re.ASCII)
-"""int() would accept 1_000 and the digits of every script."""
-
 MAX_TOKENS = (1 << 31) - 1
 MAX_PID = (1 << 31) - 1
-
-
-class Parser(argparse.ArgumentParser):
-    """An argparse parser whose errors are one line, like every error here."""
-
-    def error(self, message: str) -> "NoReturn":
-        raise UsageError(f"{message} (see {self.prog} --help)")
-
-    def parse_known_args(self, args=None, namespace=None):  # type: ignore[no-untyped-def]
-        """Reports unknown arguments with the command's own usage: argparse leaves it to the main parser."""
-        found, unknown = super().parse_known_args(args, namespace)
-        if unknown:
-            self.error(f"unrecognized arguments: {' '.join(unknown)}")
-        return found, unknown
-
-    def _print_message(self, message: str, file: object = None) -> None:
-        """argparse's own version ignores a stdout that cannot be written."""
-        write(message.encode(sys.stdout.encoding or "utf-8", "backslashreplace"))
-
-
-class Formatter(argparse.HelpFormatter):
-    """argparse's formatter imports a slow module for the terminal's width; this one does not."""
-
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog, width=max(_columns(), 40) - 2)
-
-
-def _columns() -> int:
-    try:
-        return int(os.environ["COLUMNS"])
-    except (KeyError, ValueError):
-        pass
-    try:
-        return os.get_terminal_size(sys.stdout.fileno()).columns or 80
-    except (OSError, ValueError):
-        return 80
-
-
-Command = Callable[[str, str, str, str], Parser]  # name, module, help, example
 
 
 def build_parser() -> Parser:
@@ -98,6 +44,7 @@ def build_parser() -> Parser:
         return added
 
     _gate_commands(command)
+    add_proof_commands(command)
     _model_commands(command)
     _generate_command(command)
     _serve_commands(command)
@@ -128,30 +75,6 @@ def _gate_commands(command: Command) -> None:
     verify.add_argument("file", metavar="FILE")
     verify.add_argument("--fork", metavar="FORK.json", required=True, help="the record file")
     verify.add_argument("--json", action="store_true", help="print the result as one JSON object")
-
-    check = command(
-        "check",
-        "check",
-        "check an answer's receipt against its request",
-        "check request.json answer.json --model m.gguf",
-    )
-    check.add_argument("request", metavar="REQUEST.json", help="the request's body as sent (-: stdin)")
-    check.add_argument("answer", metavar="ANSWER.json", help="the response's body, streamed or not (-: stdin)")
-    check.add_argument("--model", metavar="FILE", help="compare the receipt's model_sha256 with this file")
-
-    replay = command(
-        "replay",
-        "replay",
-        "compute an answer again from the model's file, and compare",
-        "replay request.json answer.json --model m.gguf",
-    )
-    replay.add_argument("request", metavar="REQUEST.json", help="the request's body as sent (-: stdin)")
-    replay.add_argument("answer", metavar="ANSWER.json", help="the response's body, streamed or not (-: stdin)")
-    replay.add_argument("--model", metavar="FILE", help="the model's file")
-    replay.add_argument("--fork", metavar="FORK.json", help="its file of records (default: FILE.FORK.json)")
-    replay.add_argument("--registry", metavar="DIR", help="a folder of records, for files by sha256 and derived models")
-    replay.add_argument("--threads", metavar="N", type=_from_1_to(MAX_THREADS), help="threads (one per core)")
-    replay.add_argument("--json", action="store_true", help="print the verdict as one JSON object")
 
 
 def _model_commands(command: Command) -> None:
@@ -206,50 +129,31 @@ def _generate_command(command: Command) -> None:
     )
     generate.add_argument("file", metavar="MODEL")
     generate.add_argument("--fork", metavar="FORK.json", help="the record file (default: MODEL.FORK.json)")
-    generate.add_argument("--max", metavar="N", type=_from_1_to(MAX_TOKENS), help="token limit of the answer")
+    generate.add_argument("--max", metavar="N", type=from_1_to(MAX_TOKENS), help="token limit of the answer")
     generate.add_argument("--json", action="store_true", help="print the complete answer as JSON, with its receipt")
     generate.add_argument(
         "--sample", action="store_true", help="sample with the model's own settings instead of greedily"
     )
     sampling = generate.add_argument_group("with --sample, overriding the model's settings")
     sampling.add_argument("--temp", metavar="T", dest="temperature", type=float)
-    sampling.add_argument("--top-k", metavar="N", type=_whole_number)
+    sampling.add_argument("--top-k", metavar="N", type=whole_number)
     sampling.add_argument("--top-p", metavar="P", type=float)
     sampling.add_argument("--min-p", metavar="P", type=float)
-    sampling.add_argument("--seed", metavar="N", type=_whole_number)
+    sampling.add_argument("--seed", metavar="N", type=whole_number)
     generate.add_argument(
         "--ctx",
         metavar="N",
-        type=_from_1_to(MAX_CONTEXT),
+        type=from_1_to(MAX_CONTEXT),
         default=DEFAULT_CONTEXT,
         help=f"context in tokens ({DEFAULT_CONTEXT})",
     )
-    generate.add_argument("--threads", metavar="N", type=_from_1_to(MAX_THREADS), help="threads (one per core)")
-
-
-def _whole_number(text: str) -> int:
-    if not WHOLE.fullmatch(text):
-        raise ValueError(text)
-    return int(text)
-
-
-_whole_number.__name__ = "whole number"  # shown by argparse: invalid whole number value: 'x'
-
-
-def _from_1_to(most: int) -> Callable[[str], int]:
-    def number(text: str) -> int:
-        value = _whole_number(text)
-        if not 1 <= value <= most:
-            raise argparse.ArgumentTypeError(f"{text} is out of range: 1 to {most}")
-        return value
-
-    number.__name__ = _whole_number.__name__
-    return number
+    generate.add_argument("--threads", metavar="N", type=from_1_to(MAX_THREADS), help="threads (one per core)")
+    signing_options(generate, "with --json: ")
 
 
 def _machine_commands(command: Command) -> None:
     usage = command("usage", "usage", "print resource usage of the machine and of processes, as JSON", "usage 1234")
-    usage.add_argument("pids", metavar="PID", nargs="*", type=_from_1_to(MAX_PID), help="a process")
+    usage.add_argument("pids", metavar="PID", nargs="*", type=from_1_to(MAX_PID), help="a process")
 
     capi = command("capi", "capi", "print compiler and linker flags for libbankml", "capi --cflags --libs")
     capi.add_argument("--cflags", action="store_true", help="the include path of bankml.h")
@@ -311,6 +215,7 @@ def _serve_commands(command: Command) -> None:
         help="with --spawn: llama-server maps the model's file instead of reading it into memory; a later store to the"
         " file then changes its weights, and receipts say so",
     )
+    signing_options(serve)
     _addresses(serve)
     serve.add_argument(
         "--upstream",
@@ -321,7 +226,7 @@ def _serve_commands(command: Command) -> None:
 
     demo = command("demo", "serve", "download a small model, verify it and serve it", "demo")
     demo.add_argument("--dir", metavar="DIR", help="the model's folder (default: $XDG_DATA_HOME/bankml/demo)")
-    demo.set_defaults(slot_dir=None, slots_trust=False)
+    demo.set_defaults(slot_dir=None, slots_trust=False, sign_key=None, sign_passphrase_file=None, sign_days=None)
     demo.add_argument("--no-serve", action="store_true", help="only prepare the model file")
     demo.set_defaults(embeddings=False, pooling=None, rerank=False, ubatch_size=None)
     _batching(demo)
@@ -381,7 +286,7 @@ def _embedding(parser: Parser, when: str = "") -> None:
         "--ubatch-size",
         "-ub",
         metavar="N",
-        type=_from_1_to(MAX_CONTEXT),
+        type=from_1_to(MAX_CONTEXT),
         help=f"{when}the most tokens of an input that is embedded whole (with --embeddings the context, else 512)",
     )
 
@@ -390,20 +295,20 @@ def _batching(parser: Parser, when: str = "") -> None:
     parser.add_argument(
         "--parallel",
         metavar="N",
-        type=_from_1_to(MAX_PARALLEL),
+        type=from_1_to(MAX_PARALLEL),
         help=f"{when}answer up to N requests at once, each with a context of its own (as many as the machine suits)",
     )
     parser.add_argument(
         "--queue",
         metavar="N",
-        type=_from_1_to(MAX_QUEUE),
+        type=from_1_to(MAX_QUEUE),
         help=f"{when}the most requests that wait; the next gets a 503 ({DEFAULT_QUEUE})",
     )
 
 
 def _addresses(parser: Parser) -> None:
     parser.add_argument("--listen", metavar="HOST:PORT", default=LISTEN, help=f"the address to listen at ({LISTEN})")
-    parser.add_argument("--ctx", metavar="N", type=_whole_number, help=f"context in tokens ({DEFAULT_CONTEXT})")
+    parser.add_argument("--ctx", metavar="N", type=whole_number, help=f"context in tokens ({DEFAULT_CONTEXT})")
     parser.add_argument(
-        "--threads", metavar="N", type=_whole_number, help="threads of the forward pass (one per core; --spawn: 3)"
+        "--threads", metavar="N", type=whole_number, help="threads of the forward pass (one per core; --spawn: 3)"
     )

@@ -97,7 +97,7 @@ def run_in_front(
             verifier.rehash.start(upstream.limits.engine_rehash)
 
         watched = [Watched("gateway", os.getpid()), *([] if child is None else [Watched("engine", child.pid)])]
-        measured = MetricsMiddleware(Proxy(verifier), watched)
+        measured = MetricsMiddleware(Proxy(verifier, arguments.issuer), watched)
         return serve(
             measured,
             listen=listen,

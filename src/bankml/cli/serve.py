@@ -6,6 +6,7 @@ from argparse import Namespace
 from typing import TYPE_CHECKING, NoReturn
 
 from bankml.cli.api_key import api_keys
+from bankml.cli.issuer import issuer_of
 from bankml.cli.origins import allowed_origins
 from bankml.cli.output import about, file_bar, note, say
 from bankml.cli.parser import UPSTREAM
@@ -30,6 +31,7 @@ Address = tuple[str, int]
 def serve(arguments: Namespace) -> int:
     check_options(arguments)
     api_keys(arguments)  # a file that cannot be read is an error before long work
+    arguments.issuer = issuer_of(arguments)
     listen, engine = _checked(arguments)
     fork = fork_of(arguments.file, arguments.fork)
     _require_free(listen, *([engine] if arguments.native else []))
@@ -44,6 +46,7 @@ def demo(arguments: Namespace) -> int:
     if not arguments.no_serve:
         _require_free(listen, engine)
     model, fork = prepare(arguments.dir or default_folder(), note, file_bar)
+    arguments.issuer = issuer_of(arguments)
     if arguments.no_serve:
         verified_model(str(model), str(fork))
         say(f"{model} is ready: bankml serve {shlex.quote(str(model))} --native")
@@ -91,6 +94,7 @@ def _serve(arguments: Namespace, file: str, fork: str, listen: Address, engine: 
                 keep_alive=keep_alive,
                 queue_limit=arguments.queue or DEFAULT_QUEUE,
                 engine_address=shown_address(engine),
+                issuer=arguments.issuer,
             ),
             {REPLAY: {"POST": replay}},
         )

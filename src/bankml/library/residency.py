@@ -22,6 +22,7 @@ from bankml.library.live import LiveAnswers
 from bankml.library.reference import PinnedFile, Reference
 from bankml.library.resident import Resident
 from bankml.model.limits import context_cells
+from bankml.receipt.issuer import UNSIGNED
 
 FOR_GOOD = None
 """No time limit: the model stays loaded until another is requested."""
@@ -122,6 +123,7 @@ class Library:
         self.refused: Refusal | None = None
         self.live = LiveAnswers()
         self.engine_address: str | None = None  # HOST:PORT of llama-server's endpoints, for GET /bankml
+        self.issuer = UNSIGNED  # of the receipts of every model
 
     @property
     def n_ctx(self) -> int:

@@ -10,12 +10,15 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from bankml.receipt.messages import ChatMessages
-from bankml.receipt.raw import raw_items, raw_value
+from bankml.receipt.raw import raw_items, raw_value, repeated_names
 from bankml.receipt.receipt import LogprobsHash, sha256_hex
 from bankml.receipt.translation import ENDS, Translation
 from bankml.receipt.vectors import found_vectors
 
 RECEIPT_KEY = "bankml_receipt"
+
+SCHEMA = 1
+"""The version of the receipts that this reads (docs/receipt.schema.json); one without a `schema` is of version 1."""
 
 LOGPROBS = (("completion_probabilities",), ("logprobs",))
 """Where an answer's object, event or line has its probabilities, besides those of its choices."""
@@ -96,6 +99,7 @@ def check(request_body: bytes, answer: bytes) -> Checked:
             *_arrays_differ(objects),
             *(() if _several(objects) else _counts_differ(receipt, objects)),
             _mixed(objects),
+            *_unreadable(receipt, sources),
         )
         if problem
     ]
@@ -215,6 +219,17 @@ def _several(objects: Sequence[Mapping[str, object]]) -> bool:
     """Whether it has several answers: what it counts then is one of them, as in llama-server, and the receipt all."""
     found = [*_choices(objects), *(one for one in objects if "stop" in one and "choices" not in one)]
     return any(one.get("index") not in (None, 0) for one in found)
+
+
+def _unreadable(receipt: Mapping[str, object], sources: Iterable[str]) -> Iterable[str]:
+    """A receipt that another reader may read in another way, or that is of a later version."""
+    schema = receipt.get("schema", SCHEMA)
+    if schema != SCHEMA or isinstance(schema, bool):
+        yield f"the receipt's schema is {json.dumps(schema)[:80]}, and this version of bankML reads {SCHEMA}"
+    for source in sources:
+        written = raw_value(source, (RECEIPT_KEY,))
+        if written is not None and (names := repeated_names(written)):
+            yield f"the receipt has {', '.join(map(json.dumps, names))} twice"
 
 
 def _at(found: Mapping[str, object], path: str) -> object:

@@ -27,6 +27,18 @@ def raw_items(text: str) -> list[str]:
     return [text[start:end] for start, end in _items(text, _skip(text, 0)).values()]
 
 
+def repeated_names(text: str) -> list[str]:
+    """Names that an object in `text`, which is valid JSON, has more than once: parsers differ in which value counts."""
+    found: list[str] = []
+
+    def members(pairs: list[tuple[str, object]]) -> None:
+        names = [name for name, _ in pairs]
+        found.extend(name for name in dict.fromkeys(names) if names.count(name) > 1)
+
+    json.loads(text, object_pairs_hook=members)
+    return found
+
+
 def _skip(text: str, at: int) -> int:
     found = SPACE.match(text, at)
     return found.end() if found else at

@@ -1,7 +1,8 @@
 """Receipts, and how one is built while a response is generated.
 
 A receipt lets a client check that the text it has is the text this server computed from the verified file for the
-request it sent. It is not signed: it proves integrity between a client and its own server, not to a third party.
+request it sent. Without a key it is not signed, and proves integrity between a client and its own server, not to a
+third party (issuer).
 """
 
 import hashlib
@@ -10,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
 from bankml import __version__
+from bankml.receipt.issuer import UNSIGNED, Issuer
 from bankml.receipt.replay_record import ReplayRecord
 
 
@@ -71,7 +73,9 @@ class Tally:
         request_body: bytes,
         arrived: float,
         clock: Callable[[], float] = time.monotonic,
+        issuer: Issuer = UNSIGNED,
     ) -> None:
+        self._issuer = issuer
         self._provenance = provenance
         self._request_sha256 = sha256_hex(request_body)
         self._arrived = arrived
@@ -139,7 +143,7 @@ class Tally:
         `replay` when the tokens were computed here.
         """
         logprobs = self._logprobs.hexdigest()
-        return {
+        fields: dict[str, object] = {
             "bankml": __version__,
             "engine": self._provenance.engine,
             "model_sha256": self._provenance.model_sha256,
@@ -160,6 +164,7 @@ class Tally:
             **({} if seed is None else {"seed": seed}),
             **({} if replay is None else {"replay": replay.to_json()}),
         }
+        return self._issuer.issue(fields)
 
     def _since_arrival(self, moment: float) -> float:
         return round((moment - self._arrived) * 1000, 3)

@@ -21,6 +21,7 @@ from bankml.http.relay import Relay
 from bankml.http.reply import WireReply
 from bankml.http.tracked_reply import TrackedReply, respond
 from bankml.measure.prometheus import ServerState
+from bankml.receipt.issuer import UNSIGNED, Issuer
 from bankml.receipt.receipt import Tally
 from bankml.upstream.client import EngineAnswer, EngineResponse, Patience
 from bankml.upstream.status import ENGINE, model_name, status
@@ -61,10 +62,12 @@ class _Events:
 
 
 class Proxy:
-    """Handles requests through the engine that `verifier` checks; any number of threads may call it."""
+    """Handles requests through the engine that `verifier` checks; any number of threads may call it. `issuer` signs the
+    receipts."""
 
-    def __init__(self, verifier: EngineVerifier) -> None:
+    def __init__(self, verifier: EngineVerifier, issuer: Issuer = UNSIGNED) -> None:
         self._verifier = verifier
+        self._issuer = issuer
         looks = dict.fromkeys(("/health", "/v1/health", "/props", "/models", "/v1/models"), ("GET", self._look))
         chats = dict.fromkeys(("/chat/completions", "/v1/chat/completions"), ("POST", self._chat))
         self._routes: Mapping[str, tuple[str, Callable[[Request, Outgoing], RequestOutcome]]] = {
@@ -117,7 +120,8 @@ class Proxy:
 
     def _status(self) -> dict[str, object]:
         verifier = self._verifier
-        return status(verifier.verified, verifier.upstream.shown, verifier.loading, verifier.rehash.verified_at)
+        about = status(verifier.verified, verifier.upstream.shown, verifier.loading, verifier.rehash.verified_at)
+        return about | self._issuer.describe()
 
     def _look(self, request: Request, reply: Outgoing) -> RequestOutcome:
         checked = self._verifier.connection(reply.cancelled)
@@ -146,7 +150,7 @@ class Proxy:
     ) -> RequestOutcome:
         if answer.head.status != 200:
             return _pass_on(EngineResponse(answer.head, answer.read_all()), reply)
-        tally = Tally(checked.provenance, request.body, request.arrived)
+        tally = Tally(checked.provenance, request.body, request.arrived, issuer=self._issuer)
         transcript = Transcript(tally)
         if answer.head.media_type == EVENT_STREAM:
             stream = EventStream(tally, transcript, self._verifier.upstream.limits.engine_body)

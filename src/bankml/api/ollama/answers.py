@@ -90,6 +90,7 @@ def _call_of(
         keep=keep,
         logprob_shape=entry_with(asked.logprobs or 0),
         route=http.path,
+        issuer=library.issuer,
     )
 
 
