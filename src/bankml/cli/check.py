@@ -21,8 +21,9 @@ def check(arguments: Namespace) -> int:
     from bankml.receipt.check import check as compare
     from bankml.receipt.signature import signature_problems
 
+    require_one_stdin(arguments.request, arguments.answer)
     key = None if arguments.key is None else _public_key(arguments.key)
-    request, answer = read_pair(arguments.request, arguments.answer)
+    request, answer = read_request(arguments.request), read_answer(arguments.answer)
     checked = compare(request, answer)
     problems = list(checked.problems)
     if checked.receipt is not None and key is not None:
@@ -39,11 +40,20 @@ def check(arguments: Namespace) -> int:
     return 0
 
 
-def read_pair(request: str, answer: str) -> tuple[bytes, bytes]:
-    """A request's body and its response's, from files or one of them from stdin. Raises UsageError, FileProblem."""
+def require_one_stdin(request: str, answer: str) -> None:
+    """Raises UsageError where both files are stdin."""
     if request == answer == STDIN:
         raise UsageError("only one of the two can come from stdin")
-    return _read(request, MOST_BYTES), _read(answer, MOST_OF_ANSWER)
+
+
+def read_request(path: str) -> bytes:
+    """Raises FileProblem, UsageError for one that is longer than a request may be."""
+    return _read(path, MOST_BYTES)
+
+
+def read_answer(path: str) -> bytes:
+    """Raises FileProblem, UsageError for one that is longer than MOST_OF_ANSWER."""
+    return _read(path, MOST_OF_ANSWER)
 
 
 def _public_key(path: str) -> "PublicKey":

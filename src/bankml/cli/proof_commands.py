@@ -37,6 +37,18 @@ def add_proof_commands(command: Command) -> None:
     keygen.add_argument("--passphrase", action="store_true", help="encrypt it with a passphrase typed at the terminal")
     keygen.add_argument("--passphrase-file", metavar="FILE", help="encrypt it with the first line of FILE (mode 0600)")
 
+    export = command(
+        "export",
+        "export",
+        "write a receipt as an in-toto statement in a DSSE envelope",
+        "export request.json answer.json --sign-key bankml.key -o answer.intoto.json",
+    )
+    export.add_argument("request", metavar="REQUEST.json", help="the request's body as sent (-: stdin)")
+    export.add_argument("answer", metavar="ANSWER.json", help="the response's body, streamed or not (-: stdin)")
+    export.add_argument("--sign-key", metavar="FILE", required=True, help="sign the envelope with this private key")
+    export.add_argument("--sign-passphrase-file", metavar="FILE", help="the key's passphrase is the first line of FILE")
+    export.add_argument("-o", "--output", metavar="FILE", help="the file to write (default: stdout)")
+
 
 def signing_options(parser: Parser, when: str = "") -> None:
     parser.add_argument("--sign-key", metavar="FILE", help=f"{when}sign receipts with this private key (see keygen)")

@@ -3,7 +3,7 @@
 import json
 from argparse import Namespace
 
-from bankml.cli.check import read_pair
+from bankml.cli.check import read_answer, read_request, require_one_stdin
 from bankml.cli.output import about, say
 from bankml.cli.verified import fork_of, model_to_open
 from bankml.errors import Refused, UsageError
@@ -16,7 +16,8 @@ from bankml.replay.verdict import NotReplayable, ReplayVerdict
 
 
 def replay(arguments: Namespace) -> int:
-    request, answer = read_pair(arguments.request, arguments.answer)
+    require_one_stdin(arguments.request, arguments.answer)
+    request, answer = read_request(arguments.request), read_answer(arguments.answer)
     try:
         evidence = read_evidence(request, answer)
         verdict = _computed(arguments, evidence)
