@@ -166,8 +166,8 @@ async function finished(got, sent, {made, body, after}) {
   const own = await check(got, sent, body.textContent);
   state.own = [...state.own, own].slice(-BARS);
   const wrong = own.checks.filter(differs).map(each => each.name);
-  const judged = wrong.length ? ["bad", "receipt does not match"] : own.ok ? ["good", "receipt matches"]
-    : ["", "receipt not checked: this browser gives no hash here"];
+  const judged = wrong.length ? ["bad", "receipt does not match"] : own.ok ? ["good", own.receipt.signed ? "receipt matches and is signed" : "receipt matches"]
+    : ["", "receipt not checked: this browser cannot do it here"];
   const rate = got.timings?.predicted_per_second;
   const counts = [counted(got.receipt.completion_tokens, "token"), known(rate) ? `${number(rate)} tokens/s` : "", got.finish === "length" ? "cut at the limit" : ""];
   const facts = receiptFacts(own);

@@ -78,6 +78,7 @@ function showVerified(about) {
     wholeFact("File", element("code", {textContent: about.path})),
     wholeFact("Pinned by", element("code", {textContent: about.fork})),
     fact("Verified", moment(about.verified_at)),
+    ...(about.signing ? [wholeFact("Key that signs its receipts", hash("the key's id", about.signing.key_id))] : []),
     ...(about.upstream ? [fact("Answered by", `llama-server at ${about.upstream}`),
       element("p", {className: "whole quiet", textContent: "bankML vouches for the file, the way here and the text; the arithmetic is llama-server's."})]
       : [fact("Context", `${number(about.n_ctx, 0)} tokens`), wholeFact("In memory", ...resident(about))]),
