@@ -9,7 +9,7 @@ FLOORS = {
     "errors": 0, "pages": 0, "receipt": 0, "_native": 0,
     "files": 1, "measure": 1,
     "gguf": 2, "sampling": 2, "http": 2, "signing": 2,
-    "gate": 3, "text": 3,
+    "gate": 3, "text": 3, "transparency": 3,
     "model": 4, "grammar": 4, "upstream": 4,
     "answers": 5, "engine": 5,
     "library": 6,

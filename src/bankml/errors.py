@@ -192,6 +192,10 @@ class Busy(RequestError):
     kind = "unavailable_error"
 
 
+class LogUnavailable(Busy):
+    """A receipt cannot be recorded, so no answer is given."""
+
+
 class Cancelled(Exception):
     """The client disconnected or the server is stopping, so no response is sent. Not a BankmlError: nothing failed."""
 

@@ -30,6 +30,7 @@ def test_bankml_says_what_was_verified(get):
         "resident": {"name": "toy-1m-f16", "expires_at": None, "tensors": {}},
         "refused": None,
         "signing": None,
+        "log": None,
         "models": [
             {
                 "name": "toy-1m-f16",

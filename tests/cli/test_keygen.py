@@ -125,8 +125,18 @@ def test_a_passphrase_typed_at_a_terminal_is_not_shown(tmp_path):
     assert code == 1 and "the two passphrases differ" in shown and not os.path.exists(path + "2")
 
 
+@pytest.mark.parametrize("option", ["--log-sync", "--log-optional"])
+def test_options_of_a_log_need_one(run, option):
+    for name in ("m.gguf", "m.gguf.FORK.json"):
+        write(name, b"")
+    code, _, err = run("serve", "m.gguf", "--native", option, *(["always"] if option == "--log-sync" else []))
+    assert (code, err) == (1, f"error: {option} has no effect without --log\n")
+
+
 @pytest.mark.parametrize("option", ["--sign-days", "--sign-passphrase-file"])
 def test_options_of_a_key_need_one(run, option):
+    for name in ("m.gguf", "m.gguf.FORK.json"):
+        write(name, b"")
     code, _, err = run("serve", "m.gguf", "--native", option, "3")
     assert (code, err) == (1, f"error: {option} has no effect without --sign-key\n")
 
@@ -156,9 +166,11 @@ INSTALL = "error: signatures need the Python package cryptography: install it wi
         (("check", "q.json", "a.json"), ""),
     ],
 )
-def test_without_the_package_a_sentence_says_what_to_install(tmp_path, words, says):
-    os.chdir(tmp_path)
+def test_without_the_package_a_sentence_says_what_to_install(tmp_path, monkeypatch, words, says):
+    monkeypatch.chdir(tmp_path)
     generate("sign.key", None)
+    for name in ("m.gguf", "m.gguf.FORK.json"):
+        write(name, b"")
     write("q.json", REQUEST)
     write("a.json", signed_answer(SigningKey.read("sign.key", lambda: b"")))
     ran = subprocess.run([sys.executable, "-c", BLOCKED, *words], capture_output=True, text=True, check=False)

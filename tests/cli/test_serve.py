@@ -231,6 +231,7 @@ OPTIONS = {  # a value that can be given, and the modes in which it has an effec
     "--api-key": ("secret", ALL),
     "--api-key-file": ("keys", ALL),
     "--sign-key": ("sign.key", ALL),
+    "--log": ("receipts", ALL),
     "--upstream-timeout": ("60", ("--spawn", "--upstream alone")),
 }
 
@@ -239,7 +240,7 @@ def test_every_option_of_serve_is_in_the_table():
     said = build_parser().parse_args(["serve", "m.gguf"])
     known = {name.removeprefix("--").replace("-", "_") for name in OPTIONS}
     others = {"module", "function", "file", "native", "spawn", "allow_remote_origin"}
-    others |= {"sign_passphrase_file", "sign_days"}
+    others |= {"sign_passphrase_file", "sign_days", "log_sync", "log_optional"}
     assert set(vars(said)) - known == others, "which modes is it for?"
 
 

@@ -47,6 +47,7 @@ def receipts():
     yield full.receipt(1, 2, seed=7)
     yield issued(Issuer(SigningKey(ed25519.new_key()))).receipt(None, None)
     yield issued(Issuer()).receipt(1, 2)
+    yield Issuer().issue({**FIRST, "outcome": "cancelled", "log": {"origin": "bankml.localhost/0", "index": 0}})
     yield FIRST
 
 

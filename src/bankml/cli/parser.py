@@ -2,7 +2,7 @@
 
 from bankml import __version__
 from bankml.cli.arguments import Command, Formatter, Parser, from_1_to, whole_number
-from bankml.cli.proof_commands import add_proof_commands, signing_options
+from bankml.cli.proof_commands import add_proof_commands, log_options, signing_options
 from bankml.model.limits import (
     DEFAULT_CONTEXT,
     DEFAULT_QUEUE,
@@ -216,6 +216,7 @@ def _serve_commands(command: Command) -> None:
         " file then changes its weights, and receipts say so",
     )
     signing_options(serve)
+    log_options(serve)
     _addresses(serve)
     serve.add_argument(
         "--upstream",
@@ -226,7 +227,7 @@ def _serve_commands(command: Command) -> None:
 
     demo = command("demo", "serve", "download a small model, verify it and serve it", "demo")
     demo.add_argument("--dir", metavar="DIR", help="the model's folder (default: $XDG_DATA_HOME/bankml/demo)")
-    demo.set_defaults(slot_dir=None, slots_trust=False, sign_key=None, sign_passphrase_file=None, sign_days=None)
+    demo.set_defaults(slot_dir=None, slots_trust=False)
     demo.add_argument("--no-serve", action="store_true", help="only prepare the model file")
     demo.set_defaults(embeddings=False, pooling=None, rerank=False, ubatch_size=None)
     _batching(demo)

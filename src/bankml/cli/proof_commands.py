@@ -1,6 +1,6 @@
-"""The commands and options about what a third party can check: receipts, answers, keys and signatures."""
+"""The commands and options about what a third party can check: receipts, answers, keys, signatures and the log."""
 
-from bankml.cli.arguments import Command, Parser, from_1_to
+from bankml.cli.arguments import Command, Formatter, Parser, from_1_to
 from bankml.model.limits import MAX_THREADS
 
 MAX_DAYS = 36_500
@@ -48,6 +48,55 @@ def add_proof_commands(command: Command) -> None:
     export.add_argument("--sign-key", metavar="FILE", required=True, help="sign the envelope with this private key")
     export.add_argument("--sign-passphrase-file", metavar="FILE", help="the key's passphrase is the first line of FILE")
     export.add_argument("-o", "--output", metavar="FILE", help="the file to write (default: stdout)")
+    _log_commands(command)
+
+
+def _log_commands(command: Command) -> None:
+    log = command(
+        "log", "log", "prove and verify what a receipt log has", "log prove answer.json --log DIR -o answer.tlog-proof"
+    )
+    kinds = log.add_subparsers(title="commands", metavar="WHAT", dest="what", required=True, parser_class=Parser)
+
+    def kind(name: str, help_: str, *, of_log: bool = True) -> Parser:
+        added: Parser = kinds.add_parser(
+            name, help=help_, description=help_, allow_abbrev=False, formatter_class=Formatter
+        )
+        if of_log:
+            added.add_argument(
+                "--log",
+                metavar="DIR",
+                required=True,
+                help="the log's folder, or its URL: http://127.0.0.1:18093/bankml/log",
+            )
+        added.add_argument("--key", metavar="PUB.pem", help="require checkpoints signed by this key")
+        return added
+
+    prove = kind("prove", "print the proof that the log has a receipt")
+    prove.add_argument("receipt", metavar="RECEIPT", help="a receipt, or the answer that has it (-: stdin)")
+    prove.add_argument("-o", "--output", metavar="FILE", help="the file to write (default: stdout)")
+    kind("verify", "compute every hash of the log anew, from its entries")
+    proof = kind("verify-proof", "verify a proof, without the log", of_log=False)
+    proof.add_argument("receipt", metavar="RECEIPT", help="a receipt, or the answer that has it (-: stdin)")
+    proof.add_argument("proof", metavar="PROOF", help="what `log prove` printed")
+    consistency = kind("consistency", "show that the log of a checkpoint begins with that of an older one")
+    consistency.add_argument("old", metavar="OLD", help="the older checkpoint")
+    consistency.add_argument("new", metavar="NEW", help="the newer one")
+
+
+def log_options(parser: Parser) -> None:
+    parser.add_argument("--log", metavar="DIR", help="record every receipt in the append-only log in DIR")
+    parser.add_argument(
+        "--log-sync",
+        choices=("always", "every-second"),
+        help="with --log: when a receipt is on the disk: before its answer ends (always, the default), or within a"
+        " second",
+    )
+    parser.add_argument(
+        "--log-optional",
+        action="store_true",
+        help="with --log: where a receipt cannot be recorded, answer with one that names no place in the log, instead"
+        " of a 503",
+    )
 
 
 def signing_options(parser: Parser, when: str = "") -> None:

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from bankml.cli.api_key import api_keys
+from bankml.cli.issuer import Receipts
 from bankml.cli.origins import allowed_origins
 from bankml.cli.output import note
 from bankml.errors import UsageError
@@ -66,7 +67,12 @@ def check_options(arguments: Namespace) -> None:
 
 
 def run_in_front(
-    arguments: Namespace, verified: "Verified", listen: Address, engine: Address, announce: Callable[[], None]
+    arguments: Namespace,
+    receipts: Receipts,
+    verified: "Verified",
+    listen: Address,
+    engine: Address,
+    announce: Callable[[], None],
 ) -> int:
     """Starts llama-server or connects to it, checks that it serves the verified file, and serves until a signal."""
     from bankml.api.metrics_middleware import MetricsMiddleware
@@ -97,7 +103,7 @@ def run_in_front(
             verifier.rehash.start(upstream.limits.engine_rehash)
 
         watched = [Watched("gateway", os.getpid()), *([] if child is None else [Watched("engine", child.pid)])]
-        measured = MetricsMiddleware(Proxy(verifier, arguments.issuer), watched)
+        measured = MetricsMiddleware(receipts.beside(Proxy(verifier, receipts.issuer)), watched)
         return serve(
             measured,
             listen=listen,

@@ -6,7 +6,7 @@ from argparse import Namespace
 from typing import TYPE_CHECKING, NoReturn
 
 from bankml.cli.api_key import api_keys
-from bankml.cli.issuer import issuer_of
+from bankml.cli.issuer import Receipts, receipts_of
 from bankml.cli.origins import allowed_origins
 from bankml.cli.output import about, file_bar, note, say
 from bankml.cli.parser import UPSTREAM
@@ -14,6 +14,7 @@ from bankml.cli.proxy import check_options
 from bankml.cli.verified import fork_of, model_to_open, verified_model
 from bankml.errors import RequestError, UsageError
 from bankml.model.limits import DEFAULT_CONTEXT, DEFAULT_QUEUE, MAX_CONTEXT, MAX_THREADS
+from bankml.receipt.issuer import UNSIGNED
 
 if TYPE_CHECKING:
     from bankml.gate.verify import Verified
@@ -31,11 +32,12 @@ Address = tuple[str, int]
 def serve(arguments: Namespace) -> int:
     check_options(arguments)
     api_keys(arguments)  # a file that cannot be read is an error before long work
-    arguments.issuer = issuer_of(arguments)
     listen, engine = _checked(arguments)
     fork = fork_of(arguments.file, arguments.fork)
     _require_free(listen, *([engine] if arguments.native else []))
-    return (_serve if arguments.native else _serve_in_front)(arguments, arguments.file, fork, listen, engine)
+    run = _serve if arguments.native else _serve_in_front
+    with receipts_of(arguments) as receipts:
+        return run(arguments, receipts, arguments.file, fork, listen, engine)
 
 
 def demo(arguments: Namespace) -> int:
@@ -46,15 +48,14 @@ def demo(arguments: Namespace) -> int:
     if not arguments.no_serve:
         _require_free(listen, engine)
     model, fork = prepare(arguments.dir or default_folder(), note, file_bar)
-    arguments.issuer = issuer_of(arguments)
     if arguments.no_serve:
         verified_model(str(model), str(fork))
         say(f"{model} is ready: bankml serve {shlex.quote(str(model))} --native")
         return 0
-    return _serve(arguments, str(model), str(fork), listen, engine)
+    return _serve(arguments, Receipts(UNSIGNED), str(model), str(fork), listen, engine)
 
 
-def _serve(arguments: Namespace, file: str, fork: str, listen: Address, engine: Address) -> int:
+def _serve(arguments: Namespace, receipts: Receipts, file: str, fork: str, listen: Address, engine: Address) -> int:
     """Verifies the model, prints what is served and an example request, and serves until a signal."""
     registry, keep_alive = _registry(arguments.registry), _keep_alive(arguments.keep_alive)
     pooling = _pooling(arguments)
@@ -94,7 +95,7 @@ def _serve(arguments: Namespace, file: str, fork: str, listen: Address, engine: 
                 keep_alive=keep_alive,
                 queue_limit=arguments.queue or DEFAULT_QUEUE,
                 engine_address=shown_address(engine),
-                issuer=arguments.issuer,
+                issuer=receipts.issuer,
             ),
             {REPLAY: {"POST": replay}},
         )
@@ -102,7 +103,7 @@ def _serve(arguments: Namespace, file: str, fork: str, listen: Address, engine: 
     note(f"parallel: {application.parallel} at once, --queue {arguments.queue or DEFAULT_QUEUE} more waiting")
     if registry is not None:
         _print_problems(registry, verified)
-    measured = MetricsMiddleware(application, [Watched("gateway", os.getpid())])
+    measured = MetricsMiddleware(receipts.beside(application), [Watched("gateway", os.getpid())])
     code: int = run(
         measured,
         listen=listen,
@@ -154,12 +155,14 @@ def _keep_alive(given: str | None) -> float:
         raise UsageError(error.message.replace("Field '--keep-alive'", "--keep-alive", 1)) from None
 
 
-def _serve_in_front(arguments: Namespace, file: str, fork: str, listen: Address, engine: Address) -> int:
+def _serve_in_front(
+    arguments: Namespace, receipts: Receipts, file: str, fork: str, listen: Address, engine: Address
+) -> int:
     """The same, in front of llama-server."""
     from bankml.cli.proxy import run_in_front
 
     verified = verified_model(file, fork)
-    return run_in_front(arguments, verified, listen, engine, lambda: _announce(verified, listen, engine))
+    return run_in_front(arguments, receipts, verified, listen, engine, lambda: _announce(verified, listen, engine))
 
 
 def _announce(verified: "Verified", listen: Address, engine: Address, embeds: bool = False) -> None:

@@ -106,6 +106,15 @@ def check(request_body: bytes, answer: bytes) -> Checked:
     return Checked(receipt, text, tuple(problems), tuple(objects))
 
 
+def receipts_in(data: bytes) -> list[Mapping[str, object]]:
+    """The receipts of an answer, or the one that `data` is. Raises ValueError, with the rest of a sentence."""
+    objects = [_object(source) for source in _json_texts(data)]
+    if len(objects) == 1 and "bankml" in objects[0] and RECEIPT_KEY not in objects[0]:
+        return [objects[0]]
+    found = (one.get(RECEIPT_KEY) for one in objects)
+    return [receipt for receipt in found if isinstance(receipt, dict)]
+
+
 def _differs(field: str, receipt: Mapping[str, object], what: str, data: bytes) -> str | None:
     said, is_really = receipt.get(field), sha256_hex(data)
     return None if said == is_really else f"{field} is {said}, but the sha256 of {what} is {is_really}"

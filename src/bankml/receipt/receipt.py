@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
 from bankml import __version__
-from bankml.receipt.issuer import UNSIGNED, Issuer
+from bankml.receipt.issuer import UNSIGNED, Issuer, Outcome
 from bankml.receipt.replay_record import ReplayRecord
 
 
@@ -76,6 +76,7 @@ class Tally:
         issuer: Issuer = UNSIGNED,
     ) -> None:
         self._issuer = issuer
+        self._issued = False
         self._provenance = provenance
         self._request_sha256 = sha256_hex(request_body)
         self._arrived = arrived
@@ -136,14 +137,31 @@ class Tally:
         seed: int | None = None,
         replay: ReplayRecord | None = None,
     ) -> dict[str, object]:
-        """The receipt, in its fixed field order. Call it after the last `text`.
+        """The receipt, in its fixed field order. Call it after the last `text`. Raises LogUnavailable.
 
         A count is None where the engine did not report it; `logprobs_sha256` is present when the response has
         probabilities, `message_sha256` when its message is more than text, `finish_reason` when `message` gave one,
         `replay` when the tokens were computed here.
         """
+        receipt = self._issuer.issue(self._fields(prompt_tokens, completion_tokens, seed, replay))
+        self._issued = True
+        return receipt
+
+    def unfinished(self, outcome: Outcome, prompt_tokens: int | None, completion_tokens: int | None) -> None:
+        """Records that the response has not come to its end, unless `receipt` was called: the text until then, and
+        what ended it. Raises LogUnavailable."""
+        if not self._issued:
+            self._issuer.issue_unfinished(self._fields(prompt_tokens, completion_tokens), outcome)
+
+    def _fields(
+        self,
+        prompt_tokens: int | None,
+        completion_tokens: int | None,
+        seed: int | None = None,
+        replay: ReplayRecord | None = None,
+    ) -> dict[str, object]:
         logprobs = self._logprobs.hexdigest()
-        fields: dict[str, object] = {
+        return {
             "bankml": __version__,
             "engine": self._provenance.engine,
             "model_sha256": self._provenance.model_sha256,
@@ -164,7 +182,6 @@ class Tally:
             **({} if seed is None else {"seed": seed}),
             **({} if replay is None else {"replay": replay.to_json()}),
         }
-        return self._issuer.issue(fields)
 
     def _since_arrival(self, moment: float) -> float:
         return round((moment - self._arrived) * 1000, 3)

@@ -12,16 +12,17 @@ becomes a 502, or an error event once a stream has begun, and no receipt.
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
-from bankml.errors import Cancelled, EngineFailed, MethodNotAllowed, NotFound
+from bankml.errors import Cancelled, EngineFailed, LogUnavailable, MethodNotAllowed, NotFound
 from bankml.http.exchange import EVENT_STREAM, JSON, TEXT, Reply, Request, RequestOutcome
 from bankml.http.json_out import json_bytes, rehashed
 from bankml.http.relay import Relay
 from bankml.http.reply import WireReply
 from bankml.http.tracked_reply import TrackedReply, respond
 from bankml.measure.prometheus import ServerState
-from bankml.receipt.issuer import UNSIGNED, Issuer
+from bankml.receipt.issuer import UNSIGNED, Issuer, Outcome
 from bankml.receipt.receipt import Tally
 from bankml.upstream.client import EngineAnswer, EngineResponse, Patience
 from bankml.upstream.status import ENGINE, model_name, status
@@ -132,6 +133,7 @@ class Proxy:
         return _pass_on(answer, reply)
 
     def _chat(self, request: Request, reply: Outgoing) -> RequestOutcome:
+        self._issuer.require_ready()
         checked = self._verifier.connection(reply.cancelled)
         answer = checked.connection.send(
             "POST",
@@ -152,19 +154,33 @@ class Proxy:
             return _pass_on(EngineResponse(answer.head, answer.read_all()), reply)
         tally = Tally(checked.provenance, request.body, request.arrived, issuer=self._issuer)
         transcript = Transcript(tally)
-        if answer.head.media_type == EVENT_STREAM:
-            stream = EventStream(tally, transcript, self._verifier.upstream.limits.engine_body)
-            failed = self._stream(answer, stream, reply)
-        elif answer.head.media_type == "application/json":
-            body = answer.read_all()
-            self._verifier.check_file()
-            reply.whole(200, with_receipt(body, transcript), JSON)
-            failed = False
-        else:
-            raise EngineFailed("llama-server's response is neither JSON nor an event stream")
+        try:
+            failed = self._relayed(answer, tally, transcript, reply)
+        except BaseException as error:
+            self._record(tally, transcript, "cancelled" if isinstance(error, Cancelled) else "failed")
+            raise
+        if failed:
+            self._record(tally, transcript, "failed")
         counts = transcript.counts
         note = "the engine failed" if failed else transcript.finish
         return RequestOutcome(200, counts.prompt, counts.cached, counts.completion, note, ttft_ms=tally.ttft_ms)
+
+    def _record(self, tally: Tally, transcript: Transcript, outcome: Outcome) -> None:
+        """Records an answer that got no receipt, with what is known of it."""
+        with suppress(LogUnavailable):  # what ended the answer is the error that is reported
+            tally.unfinished(outcome, transcript.counts.prompt, transcript.counts.completion)
+
+    def _relayed(self, answer: EngineAnswer, tally: Tally, transcript: Transcript, reply: Outgoing) -> bool:
+        """Sends the answer with its receipt. Returns whether it has an error event of the engine."""
+        if answer.head.media_type == EVENT_STREAM:
+            stream = EventStream(tally, transcript, self._verifier.upstream.limits.engine_body)
+            return self._stream(answer, stream, reply)
+        if answer.head.media_type == "application/json":
+            body = answer.read_all()
+            self._verifier.check_file()
+            reply.whole(200, with_receipt(body, transcript), JSON)
+            return False
+        raise EngineFailed("llama-server's response is neither JSON nor an event stream")
 
     def _stream(self, answer: EngineAnswer, stream: EventStream, reply: Outgoing) -> bool:
         """Forwards the events. Returns whether one of them is an error event of the engine."""
