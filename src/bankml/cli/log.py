@@ -4,9 +4,9 @@ from argparse import Namespace
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from bankml.api.reading.plain_input import text_in
 from bankml.cli.check import read_answer
 from bankml.cli.output import say, write
-from bankml.cli.stdin import text_in
 from bankml.errors import Refused
 from bankml.files import atomic_write
 
