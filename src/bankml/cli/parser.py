@@ -48,6 +48,7 @@ def build_parser() -> Parser:
     _model_commands(command)
     _generate_command(command)
     _serve_commands(command)
+    _demo_command(command)
     _machine_commands(command)
     return parser
 
@@ -225,6 +226,8 @@ def _serve_commands(command: Command) -> None:
         " llama-server",
     )
 
+
+def _demo_command(command: Command) -> None:
     demo = command("demo", "serve", "download a small model, verify it and serve it", "demo")
     demo.add_argument("--dir", metavar="DIR", help="the model's folder (default: $XDG_DATA_HOME/bankml/demo)")
     demo.set_defaults(slot_dir=None, slots_trust=False)
