@@ -208,13 +208,20 @@ NO_THREAD = "can't start new thread"
 """The message of Python's RuntimeError about a thread that the system does not start."""
 
 
+INTERNAL = "error: internal error in bankml"
+"""How the line about a fault of this program begins."""
+
+LOST_ERROR = "error return without exception set"
+"""The message of CPython's SystemError where it had no memory for the MemoryError itself."""
+
+
 def final_line(error: BaseException) -> str:
     """The line about `error` that a command ends with on stderr, and that the C API gives as its reason."""
     if isinstance(error, BankmlError):
         return f"{PREFIXES[error.exit_code]}: {one_line(error.message)}"
     if isinstance(error, KeyboardInterrupt):
         return "error: interrupted"
-    if isinstance(error, MemoryError):
+    if isinstance(error, MemoryError) or (isinstance(error, SystemError) and str(error) == LOST_ERROR):
         return "error: out of memory"
     if isinstance(error, RuntimeError) and str(error) == NO_THREAD:
         return "error: out of memory: the system starts no further thread"
@@ -223,7 +230,7 @@ def final_line(error: BaseException) -> str:
         return f"error: {one_line(place + (error.strerror or str(error)).lower())}"
     if isinstance(error, ImportError):
         return f"error: a Python module cannot be imported: {one_line(first_cause(error))}"
-    return f"error: internal error in bankml: {one_line(repr(error))}"
+    return f"{INTERNAL}: {one_line(repr(error))}"
 
 
 def first_cause(error: BaseException) -> str:

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from bankml.cli import main
 from tests.end_to_end.servers import ask, free_port, waiting
 from tests.tiny_model import tiny_model
 
@@ -75,3 +76,16 @@ def test_serving_needs_no_stream(model, redirections):
         errors = process.stderr.read().decode()
         assert process.wait() == 0, errors
     assert "Traceback" not in errors and "Exception" not in errors and "error:" not in errors
+
+
+@pytest.mark.parametrize("error", [MemoryError(), SystemError("error return without exception set")])
+def test_an_error_without_memory_for_its_line(error, monkeypatch, capfd):
+    def fail(*_words):
+        raise error
+
+    monkeypatch.setattr("bankml.cli._run", fail)
+    assert main(["version"]) == 1
+    assert capfd.readouterr().err == "error: out of memory\n"
+    monkeypatch.setattr("bankml.cli.output.one_line", fail)
+    assert main(["version"]) == 1
+    assert capfd.readouterr().err == "error: out of memory\n"

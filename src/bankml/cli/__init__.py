@@ -14,7 +14,7 @@ from types import FrameType
 
 from bankml.cli.output import complain
 from bankml.cli.streams import open_closed_streams
-from bankml.errors import NO_THREAD, BankmlError, final_line
+from bankml.errors import INTERNAL, BankmlError, final_line
 
 INTERRUPTED = 130
 BLAS_THREADS = "OPENBLAS_NUM_THREADS"
@@ -43,8 +43,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         if os.environ.get("BANKML_TRACEBACK"):
             raise
-        hint = "" if str(error) == NO_THREAD else " (BANKML_TRACEBACK=1 shows where)"
-        complain(final_line(error) + hint)
+        line = final_line(error)
+        complain(line + " (BANKML_TRACEBACK=1 shows where)" if line.startswith(INTERNAL) else line)
         return 1
 
 

@@ -10,6 +10,9 @@ from bankml.errors import named, one_line
 LONG_WORD = 600
 """Characters of a word in an error message: a deeply nested path may have hundreds."""
 
+OUT_OF_MEMORY = b"error: out of memory\n"
+"""Written as it is where there is not even memory for a line."""
+
 # Below this a bar would only flicker.
 BAR_FROM_BYTES = 32 << 20
 
@@ -54,8 +57,12 @@ def _encodable(text: str, encoding: str | None) -> str:
 
 def complain(line: str) -> None:
     """The line of an error, on stderr. A word longer than LONG_WORD is shortened to its two ends."""
-    words = [word if len(word) <= LONG_WORD else f"{word[:100]}…{word[-100:]}" for word in line.split(" ")]
-    note(" ".join(words))
+    try:
+        words = [word if len(word) <= LONG_WORD else f"{word[:100]}…{word[-100:]}" for word in line.split(" ")]
+        note(" ".join(words))
+    except (MemoryError, SystemError):
+        with suppress(OSError):
+            os.write(2, OUT_OF_MEMORY)
 
 
 @contextmanager

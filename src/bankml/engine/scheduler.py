@@ -16,6 +16,7 @@ from bankml.engine.active import ActiveSequence
 from bankml.engine.completion import Compute
 from bankml.engine.parts import ForwardPass, Logits, Vectors
 from bankml.errors import Cancelled, OutOfMemory
+from bankml.threads import start_thread
 
 IDLE_POLL_S = 0.02
 """Seconds between checks whether an answer was cancelled while nothing can be computed."""
@@ -68,12 +69,10 @@ class Scheduler:
     def _start(self) -> None:
         if self._thread is not None:
             return
-        thread = threading.Thread(target=self._loop, name="bankml-scheduler", daemon=True)
         try:
-            thread.start()
+            self._thread = start_thread(self._loop, "bankml-scheduler")
         except RuntimeError:
             raise OutOfMemory from None
-        self._thread = thread
 
     # ---- the thread
 

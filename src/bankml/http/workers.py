@@ -1,6 +1,5 @@
 """The worker threads: one per concurrent request, reused, and none that delays the process's exit."""
 
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,6 +10,7 @@ from bankml.http.exchange import Application, Request, RequestOutcome
 from bankml.http.log import AccessLogEntry, RequestLog
 from bankml.http.reply import ReplyState, WireReply
 from bankml.http.rules import error_body
+from bankml.threads import start_thread
 
 Job = Callable[[], None]
 
@@ -28,11 +28,8 @@ class Workers:
             mailbox = self._idle.pop()
         except IndexError:
             mailbox = SimpleQueue()
-            thread = threading.Thread(
-                target=self._serve, args=(mailbox,), name=f"answer-{self._started + 1}", daemon=True
-            )
             try:
-                thread.start()
+                start_thread(self._serve, f"answer-{self._started + 1}", mailbox)
             except RuntimeError:
                 raise OutOfMemory from None
             self._started += 1

@@ -23,6 +23,7 @@ from bankml.library.reference import PinnedFile, Reference
 from bankml.library.resident import Resident
 from bankml.model.limits import context_cells
 from bankml.receipt.issuer import UNSIGNED
+from bankml.threads import start_thread
 
 FOR_GOOD = None
 """No time limit: the model stays loaded until another is requested."""
@@ -261,4 +262,4 @@ class Library:
                 time.sleep(LEASE_CHECK_S)
                 self.expire()
 
-        threading.Thread(target=reap, name="bankml-reaper", daemon=True).start()
+        start_thread(reap, "bankml-reaper")

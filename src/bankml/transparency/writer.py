@@ -9,6 +9,7 @@ from enum import Enum
 
 from bankml.errors import FileProblem, LogUnavailable
 from bankml.files import problem
+from bankml.threads import start_thread
 from bankml.transparency.note import LogCheckpoint, NoteSigner, signed
 from bankml.transparency.opening import open_log
 from bankml.transparency.pending import PendingBroken, header, record
@@ -61,14 +62,13 @@ class LogWriter:
         self._failed: str | None = None
         self._broken = False
         self._dirty, self._closed = threading.Event(), threading.Event()
-        self._publisher = threading.Thread(target=self._publish_often, name="receipt log", daemon=True)
         try:
             self._publish()  # of a new log its name, which receipts are going to have
         except (OSError, FileProblem) as error:
             self._pending.close()
             os.close(self._lock_file)
             raise error if isinstance(error, FileProblem) else problem("write", path, error) from None
-        self._publisher.start()
+        self._publisher = start_thread(self._publish_often, "receipt log")
 
     @property
     def size(self) -> int:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from bankml.errors import ModelChanged
 from bankml.gate.verify import Verified
+from bankml.threads import start_thread
 
 
 class FileRehash:
@@ -56,4 +57,4 @@ class FileRehash:
             except ModelChanged:
                 return
 
-        threading.Thread(target=repeat, name="rehash", daemon=True).start()
+        start_thread(repeat, "rehash")

@@ -27,6 +27,7 @@ from typing import IO
 
 from bankml.errors import EngineFailed, FileProblem, UsageError
 from bankml.files import problem
+from bankml.threads import start_thread
 from bankml.upstream.client import SocketName
 from bankml.upstream.process_group import ProcessGroup
 
@@ -81,8 +82,7 @@ class Child:
         self._ended = ended
         self._stopping = False
         self._last: deque[bytes] = deque(maxlen=_LINES_KEPT)
-        self._watcher = threading.Thread(target=self._watch, name="llama-server", daemon=True)
-        self._watcher.start()
+        self._watcher = start_thread(self._watch, "llama-server")
 
     @property
     def pid(self) -> int:
