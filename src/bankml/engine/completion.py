@@ -99,8 +99,8 @@ class Step:
     """One token of the answer: the text it released (often none, or that of several); on the last, the reason.
 
     `entry` is set when probabilities are requested and the text so far does not end inside a character. Text withheld
-    for a stop string is in it when an end-of-generation token releases it, not when a limit does. `trace` is set on the
-    last: how the cells of all tokens but this one were computed, None where that did not decide their bits alone.
+    for a stop string is in it when an end-of-generation token releases it, not when a limit does. `trace`: how
+    the cells of all tokens but this one were computed, None where that did not decide their bits alone.
     """
 
     token: int
@@ -225,7 +225,7 @@ def generate(
         entry = None if probs is None else TokenReport(probs, released)
         times = (prompt.started, first, now)
         stats = GenerationStats(len(job.prompt), prompt.cached, count, *times, slot.number)
-        yield Step(token, text, finish, stats, entry, slot.trace.spans if finish is not None and slot.traced else None)
+        yield Step(token, text, finish, stats, entry, slot.trace.spans if slot.traced else None)
         if finish is not None:
             return
         logits = yield Compute(Span([token], len(slot), slot.cells), logits=True)

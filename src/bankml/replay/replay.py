@@ -101,8 +101,10 @@ def replay(
         named = "of no derived model" if layer is None else f"of the derived model {layer.get('name')!s:.100}"
         raise NotReplayable("layer", f"the answer is {named}, the request names another one here")
     began = time.monotonic()
+    said = evidence.receipt.get("completion_tokens")
+    tokens = said if isinstance(said, int) else 0
     try:
-        again = rerun(call, resident, record, known_texts(evidence.checked.objects), width, cancelled)
+        again = rerun(call, resident, record, known_texts(evidence.checked.objects), tokens, width, cancelled)
     except Cancelled:
         raise
     except BankmlError as error:
