@@ -101,6 +101,8 @@ def test_every_option_arrives(house, capfd):
         "7",
         "--queue",
         "9",
+        "--kv-limit",
+        "11",
     ]
     assert main(["serve", "m.gguf", "--native", *words]) == 0
     assert (house["n_ctx"], house["threads"], house["listen"], house["engine"]) == (
@@ -110,6 +112,7 @@ def test_every_option_arrives(house, capfd):
         ("localhost", 8),
     )
     assert (house["slot_dir"], house["parallel"], house["queue_limit"]) == (".", 7, 9)
+    assert house["kv_limit"] == 11 << 20
     assert "http://[::1]:7/v1" in capfd.readouterr().err
 
 
@@ -215,6 +218,7 @@ OPTIONS = {  # a value that can be given, and the modes in which it has an effec
     "--registry": (".", ("--native",)),
     "--parallel": ("2", ("--native",)),
     "--queue": ("2", ("--native",)),
+    "--kv-limit": ("100", ("--native",)),
     "--keep-alive": ("1h", ("--native",)),
     "--embeddings": (None, ("--native",)),
     "--pooling": ("mean", ("--native",)),

@@ -44,6 +44,9 @@ class Cells:
     def load(self, state, n):
         self.k[:, :, :n], self.v[:, :, :n] = state.k[:, :, :n], state.v[:, :, :n]
 
+    def release(self, n):
+        self.k[:, :, n:] = self.v[:, :, n:] = -1
+
 
 class CellModel:
     """Answers from what is in the cells."""

@@ -32,7 +32,7 @@ def test_what_was_counted_is_what_is_read(parse, openmetrics):
     counters.answered(Record(0, "m", 30, 10, 5, prompt_ms=100, ttft_ms=100, eval_ms=50, resampled=2, energy_j=1.5))
     counters.answered(Record(0, "m", 30, 0, 1, ttft_ms=100_000))
     counters.answered(Record(0, None, None, None, 7))
-    found = read(parse, exposition(counters.counts(), ServerState("llama.cpp", 2, 1, 270, 3), openmetrics))
+    found = read(parse, exposition(counters.counts(), ServerState("llama.cpp", 2, 1, 270, 3, 5), openmetrics))
     expected = {
         ("bankml_requests_total", (("route", "/v1/chat/completions"), ("status", "200"))): 3,
         ("bankml_requests_total", (("route", "none"), ("status", "404"))): 1,
@@ -56,6 +56,7 @@ def test_what_was_counted_is_what_is_read(parse, openmetrics):
         ("bankml_queue_length", ()): 2,
         ("bankml_resident_model_bytes", ()): 270,
         ("bankml_prompt_cache_bytes", ()): 3,
+        ("bankml_kv_bytes", ()): 5,
         ("llamacpp:prompt_tokens_total", ()): 50,
         ("llamacpp:prompt_tokens_cached_total", ()): 10,
         ("llamacpp:prompt_seconds_total", ()): 0.1,

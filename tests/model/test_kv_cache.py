@@ -1,4 +1,6 @@
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -118,3 +120,33 @@ def test_a_model_goes_on_from_cells_that_were_put_back(verified, kind, monkeypat
     other.forward(prompt[3:], 3, False)
     other.forward([65], len(prompt), True)
     assert np.allclose(model.logits, other.logits, atol=0.1)
+
+
+def resident_kb(*arrays):
+    """Of the mappings that have `arrays`, which may be one, the part that is in memory, in KiB."""
+    begins = [array.__array_interface__["data"][0] for array in arrays]
+    found = 0
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        if match := re.match(r"([0-9a-f]+)-([0-9a-f]+) ", line):
+            inside = any(int(match[1], 16) <= begin < int(match[2], 16) for begin in begins)
+        elif inside and line.startswith("Rss:"):
+            found += int(line.split()[1])
+    return found
+
+
+@pytest.mark.parametrize("kind", CACHE_TYPES.values(), ids=CACHE_TYPES)
+def test_memory_is_taken_as_cells_are_filled_and_given_back(verified, kind):
+    cache = KVCache(read_config(verified.header), 1 << 16, kind)
+    arrays, heads = cache.layers[0], 2 * cache.view(1).k[..., 0, 0].size
+    assert cache.nbytes > 16 << 20
+    for cells in (1, 1000):
+        for array in (one for pair in cache.layers for one in pair):
+            array[:, :cells] = 7
+        filled = cache.view(cells).nbytes // 1024
+        assert filled <= resident_kb(*arrays) <= filled + 9 * heads, "two pages a head, the first and the last"
+    cache.release(1000)
+    assert (cache.view(1000).k == 7).all() and (cache.view(1000).v == 7).all()
+    cache.release(1)
+    assert (cache.view(1).k == 7).all() and resident_kb(*arrays) <= 9 * heads
+    cache.release(0)
+    assert resident_kb(*arrays) <= 4 * heads

@@ -256,6 +256,7 @@ class NativeApplication:
             processing=self._library.processing,
             model_bytes=0 if resident is None else resident.verified.identity.size,
             cache_bytes=0 if cache is None else cache.nbytes,
+            kv_bytes=0 if resident is None else resident.engine.slots.kv_bytes,
             decode_steps={} if resident is None else dict(resident.engine.scheduler.batch_sizes),
         )
 

@@ -7,6 +7,7 @@ from bankml.model.limits import (
     DEFAULT_CONTEXT,
     DEFAULT_QUEUE,
     MAX_CONTEXT,
+    MAX_MIB,
     MAX_PARALLEL,
     MAX_QUEUE,
     MAX_THREADS,
@@ -232,7 +233,7 @@ def _demo_command(command: Command) -> None:
     demo.add_argument("--dir", metavar="DIR", help="the model's folder (default: $XDG_DATA_HOME/bankml/demo)")
     demo.set_defaults(slot_dir=None, slots_trust=False)
     demo.add_argument("--no-serve", action="store_true", help="only prepare the model file")
-    demo.set_defaults(embeddings=False, pooling=None, rerank=False, ubatch_size=None)
+    demo.set_defaults(embeddings=False, pooling=None, rerank=False, ubatch_size=None, kv_limit=None)
     _batching(demo)
     _models(demo)
     _addresses(demo)
@@ -301,6 +302,12 @@ def _batching(parser: Parser, when: str = "") -> None:
         metavar="N",
         type=from_1_to(MAX_PARALLEL),
         help=f"{when}answer up to N requests at once, each with a context of its own (as many as the machine suits)",
+    )
+    parser.add_argument(
+        "--kv-limit",
+        metavar="MIB",
+        type=from_1_to(MAX_MIB),
+        help=f"{when}the most memory for the keys and values of all requests; who needs more waits (no limit)",
     )
     parser.add_argument(
         "--queue",

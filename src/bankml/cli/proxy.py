@@ -43,6 +43,7 @@ USED_BY = {
     "pooling": ("--native",),
     "rerank": ("--native",),
     "ubatch_size": ("--native",),
+    "kv_limit": ("--native",),
     "spec_ngram": ("--spawn",),
     "engine_log": ("--spawn",),
     "engine_mmap": ("--spawn",),

@@ -18,6 +18,7 @@ from bankml.receipt.issuer import UNSIGNED
 
 if TYPE_CHECKING:
     from bankml.gate.verify import Verified
+    from bankml.library.load import LoadOptions
     from bankml.model.shape import Pooling
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -61,7 +62,6 @@ def _serve(arguments: Namespace, receipts: Receipts, file: str, fork: str, liste
     pooling = _pooling(arguments)
 
     from bankml.engine.memory import keep_heaps_small
-    from bankml.library.load import LoadOptions
     from bankml.library.supported import names_pooling, require_supported
 
     keep_heaps_small()
@@ -77,16 +77,7 @@ def _serve(arguments: Namespace, receipts: Receipts, file: str, fork: str, liste
     with about(file):
         application = build_application(
             verified,
-            LoadOptions(
-                arguments.ctx,
-                arguments.threads,
-                reasoning=arguments.reasoning != "off",
-                content_special=arguments.content_special or "parse",
-                parallel=arguments.parallel,
-                embeddings=arguments.embeddings or arguments.rerank,
-                pooling=pooling,
-                longest=arguments.ubatch_size,
-            ),
+            _load_options(arguments, pooling),
             Serving(
                 slot_dir=arguments.slot_dir,
                 slots_trust=arguments.slots_trust,
@@ -115,6 +106,22 @@ def _serve(arguments: Namespace, receipts: Receipts, file: str, fork: str, liste
         origins=allowed_origins(arguments),
     )
     return code
+
+
+def _load_options(arguments: Namespace, pooling: "Pooling | None") -> "LoadOptions":
+    from bankml.library.load import LoadOptions
+
+    return LoadOptions(
+        arguments.ctx,
+        arguments.threads,
+        reasoning=arguments.reasoning != "off",
+        content_special=arguments.content_special or "parse",
+        parallel=arguments.parallel,
+        kv_limit=None if arguments.kv_limit is None else arguments.kv_limit << 20,
+        embeddings=arguments.embeddings or arguments.rerank,
+        pooling=pooling,
+        longest=arguments.ubatch_size,
+    )
 
 
 def _pooling(arguments: Namespace) -> "Pooling | None":

@@ -37,6 +37,10 @@ class Job:
     slot: int | None = None
     user_starts: tuple[int, ...] = ()
 
+    def most_cells(self, n_ctx: int) -> int:
+        """The cells that the prompt and the longest answer take, at most `n_ctx`."""
+        return n_ctx if self.max_tokens == UNLIMITED else min(n_ctx, len(self.prompt) + max(1, self.max_tokens))
+
 
 @dataclass(frozen=True, slots=True)
 class GenerationStats:

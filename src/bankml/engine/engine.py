@@ -31,7 +31,8 @@ class Engine:
     """A model, the pieces of its vocabulary, and `parallel` slots, each for one answer at a time.
 
     `prompt_cache` keeps K/V cells of earlier conversations; None: no prompt cache. `restored` has the sha256 of every
-    slot file that was restored: its keys and values may be in a slot or the prompt cache.
+    slot file that was restored: its keys and values may be in a slot or the prompt cache. `kv_limit` bytes are the most
+    that the keys and values in the slots take; UsageError where that is less than one context.
     """
 
     def __init__(
@@ -40,10 +41,12 @@ class Engine:
         vocabulary: TokenPieces,
         parallel: int = 1,
         prompt_cache: PromptCache | None = None,
+        kv_limit: int | None = None,
     ) -> None:
         self.model = model
         self.vocabulary = vocabulary
-        self.slots = Slots([Slot(model.new_cells(), number) for number in range(parallel)], prompt_cache)
+        self.slots = Slots([Slot(model.new_cells(), number) for number in range(parallel)], prompt_cache, kv_limit)
+        self.slots.budget.require_room(self.slots[0], model.n_ctx)
         self.scheduler = Scheduler(model)
         self.restored: list[str] = []
 
@@ -64,7 +67,8 @@ class Engine:
         after each micro-batch. Raises ContextExceeded before anything is computed.
         """
         fits(len(job.prompt), self.model.n_ctx)
-        with self.slots.for_prompt(job.prompt, job.slot, job.cache_prompt, cancelled) as (slot,):
+        cells = job.most_cells(self.model.n_ctx)
+        with self.slots.for_prompt(job.prompt, job.slot, job.cache_prompt, cancelled, cells=cells) as (slot,):
             work = complete(job, slot, self.model.n_ctx, self.vocabulary, sampler, pieces, clock)
             with Outputs(self.scheduler, cancelled) as outputs:
                 outputs.begin({0: work})

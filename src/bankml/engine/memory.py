@@ -8,10 +8,10 @@ from functools import cache
 from pathlib import Path
 
 from bankml.errors import UsageError
+from bankml.model.limits import MAX_MIB
 
 MIB = 1 << 20
 DEFAULT_MIB = 8192
-MOST_MIB = 1 << 24
 VARIABLE = "BANKML_CACHE_RAM"
 
 M_MMAP_THRESHOLD = -3
@@ -44,8 +44,8 @@ def cache_limit(text: str | None, available: int) -> int | None:
         return min(DEFAULT_MIB * MIB, available // 4)
     if text == "-1":
         return None
-    if not text.isascii() or not text.isdigit() or int(text[:20]) > MOST_MIB:
-        raise UsageError(f"{VARIABLE} must be a whole number of MiB up to {MOST_MIB}, or -1 for no limit, not {text!r}")
+    if not text.isascii() or not text.isdigit() or int(text[:20]) > MAX_MIB:
+        raise UsageError(f"{VARIABLE} must be a whole number of MiB up to {MAX_MIB}, or -1 for no limit, not {text!r}")
     return int(text) * MIB
 
 

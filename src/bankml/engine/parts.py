@@ -66,6 +66,9 @@ class Cells(Protocol):
     def load(self, state: KVCells, n: int) -> None:
         """Restores the first `n` cells of `state`."""
 
+    def release(self, n: int) -> None:
+        """Returns the memory of all but the first `n` cells, whose contents are lost, to the system."""
+
 
 class EmbeddingPass(Protocol):
     """What the order of an embedding follows from."""

@@ -167,8 +167,7 @@ def swap_prefix(prompt: Sequence[int], slot: Slot, cache: PromptCache, reuse: bo
     current, new = np.array(slot.tokens, np.int32), np.array(list(prompt), np.int32)
     if can_extend(current, new):
         return
-    if len(current):
-        _save(current, slot, cache)
+    save(slot, cache)
     entry = cache.take(current, new)
     if entry is not None:
         common = common_prefix(entry.tokens, new) if reuse else 0
@@ -181,7 +180,11 @@ def swap_prefix(prompt: Sequence[int], slot: Slot, cache: PromptCache, reuse: bo
     cache.trim()
 
 
-def _save(current: Tokens, slot: Slot, cache: PromptCache) -> None:
+def save(slot: Slot, cache: PromptCache) -> None:
+    """Copies what `slot` has into the cache, if it has anything that the cache lacks and there is room."""
+    current = np.array(slot.tokens, np.int32)
+    if not len(current):
+        return
     if not cache.admit(current, entry_bytes(len(current), len(current) * slot.cells.cell_bytes)):
         return
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 
 from bankml.engine.active import Ended
@@ -13,6 +13,7 @@ from bankml.engine.engine import Engine
 from bankml.engine.outputs import Outputs
 from bankml.engine.parts import TextPieces, TokenSampler
 from bankml.engine.slot import Slot
+from bankml.errors import Cancelled
 
 
 @dataclass(frozen=True)
@@ -55,17 +56,27 @@ class _Several:
         self._of_answer: dict[int, int] = {}
 
     def start(self) -> None:
-        """Starts the prompts for which there are slots, in order. The tag of prompt i is -1 - i."""
+        """Starts the prompts for which there are slots and memory, in order. The tag of prompt i is -1 - i."""
         while self._waiting and len(self._waiting[0][1].answers) <= self._free:
-            number, asked = self._waiting.popleft()
+            number, asked = self._waiting[0]
             job, count = asked.job, len(asked.answers)
-            self._free -= count
             stack = self._held.enter_context(ExitStack())
-            reserved = self._engine.slots.for_prompt(job.prompt, job.slot, job.cache_prompt, self._cancelled, count - 1)
-            slots = stack.enter_context(reserved)
+            try:
+                slots = stack.enter_context(self._reserved(job, count))
+            except Cancelled:
+                if not self._running:
+                    raise
+                return  # the memory is that of its other answers, whose tokens have to be taken first
+            self._waiting.popleft()
+            self._free -= count
             self._running[number] = _Running(asked, slots, self._answers, count, stack)
             self._answers += count
             self._outputs.begin({-1 - number: prefill(job, slots[0], self._engine.model.n_ctx)})
+
+    def _reserved(self, job: Job, count: int) -> AbstractContextManager[Sequence[Slot]]:
+        cells = job.most_cells(self._engine.model.n_ctx)
+        cancelled = (lambda: True) if self._running else self._cancelled
+        return self._engine.slots.for_prompt(job.prompt, job.slot, job.cache_prompt, cancelled, count - 1, cells)
 
     def answer(self, number: int, prompt: Prefilled) -> None:
         """Starts the answers to prompt `number`, which is computed."""
@@ -84,9 +95,11 @@ class _Several:
 
     def ended(self, index: int) -> None:
         """Answer `index` is complete."""
-        running = self._running[self._of_answer.pop(index)]
+        number = self._of_answer.pop(index)
+        running = self._running[number]
         running.left -= 1
         if not running.left:
+            del self._running[number]
             self._free += len(running.slots)
             running.held.close()
             self.start()

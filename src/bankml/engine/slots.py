@@ -8,16 +8,22 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from bankml.engine.prompt_cache import MIN_PROMPT_OVERLAP, PromptCache, fraction, swap_prefix
+from bankml.engine.kv_budget import KVBudget
+from bankml.engine.prompt_cache import MIN_PROMPT_OVERLAP, PromptCache, fraction, save, swap_prefix
 from bankml.engine.queue import CANCEL_POLL_S
 from bankml.engine.slot import Slot, common_prefix
 from bankml.errors import Cancelled
 
 
 class Slots:
-    """Slots that are free or in use. Safe to call from any thread."""
+    """Slots that are free or in use. Safe to call from any thread.
 
-    def __init__(self, slots: Sequence[Slot], prompt_cache: PromptCache | None = None) -> None:
+    `kv_limit` bytes are the most that their keys and values take together (KVBudget); None: no limit.
+    """
+
+    def __init__(
+        self, slots: Sequence[Slot], prompt_cache: PromptCache | None = None, kv_limit: int | None = None
+    ) -> None:
         self._slots = tuple(slots)
         self._busy: set[int] = set()
         self._last_used = [-1] * len(self._slots)
@@ -25,6 +31,9 @@ class Slots:
         self._changed = threading.Condition()
         self._cache_lock = threading.Lock()
         self.prompt_cache = prompt_cache
+        self.budget = KVBudget(kv_limit)
+        self._short: object | None = None
+        """The request that comes next, because it waits for memory only."""
 
     def __len__(self) -> int:
         return len(self._slots)
@@ -36,33 +45,49 @@ class Slots:
         """Whether slot `number` is in use."""
         return number in self._busy
 
+    @property
+    def kv_bytes(self) -> int:
+        """Bytes that the keys and values of all slots count for (KVBudget)."""
+        with self._changed:
+            return self.budget.used(self._slots)
+
     @contextmanager
     def for_prompt(
-        self, prompt: Sequence[int], number: int | None, reuse: bool, cancelled: Callable[[], bool], copies: int = 0
+        self,
+        prompt: Sequence[int],
+        number: int | None,
+        reuse: bool,
+        cancelled: Callable[[], bool],
+        copies: int = 0,
+        cells: int = 0,
     ) -> Iterator[Sequence[Slot]]:
-        """A slot for `prompt` and `copies` others, in use for the `with` block: slot `number`, or the best free one
-        (None).
+        """A slot for `prompt` and `copies` others, in use for the `with` block, with `cells` cells each: slot `number`,
+        or the best free one (None).
 
         What it would lose goes to the prompt cache, and the cached prefix of `prompt` is restored into it. The others
-        keep what they have. Raises Cancelled if `cancelled()` turns true before enough slots are free.
+        keep what they have. Raises Cancelled if `cancelled()` turns true before there are enough slots and memory,
+        RequestError where there can never be.
         """
-        with self._taken(lambda: self._chosen(prompt, number, copies), cancelled) as slots:
+        cells = max(cells, len(prompt))
+        self.budget.check(self._slots, cells, 1 + copies)
+        with self._taken(lambda: self._chosen(prompt, number, copies), cancelled, cells) as slots:
             if self.prompt_cache is not None:
                 with self._cache_lock:
                     swap_prefix(prompt, slots[0], self.prompt_cache, reuse)
+            self._give_back(slots, cells)
             yield slots
 
     @contextmanager
     def for_input(self, tokens: Sequence[int], cancelled: Callable[[], bool]) -> Iterator[Slot]:
         """The best free slot for an input to embed, in use for the `with` block; as in llama-server the prompt cache
         has no part in it. Raises Cancelled as `for_prompt` does."""
-        with self._taken(lambda: self._chosen(tokens, None, 0), cancelled) as slots:
+        with self._taken(lambda: self._chosen(tokens, None, 0), cancelled, len(tokens)) as slots:
             yield slots[0]
 
     @contextmanager
     def of_number(self, number: int, cancelled: Callable[[], bool]) -> Iterator[Slot]:
         """Slot `number` with the tokens it has, in use for the `with` block. Raises Cancelled as `for_prompt` does."""
-        with self._taken(lambda: self._free(number), cancelled) as slots:
+        with self._taken(lambda: self._free(number), cancelled, len(self._slots[number])) as slots:
             yield slots[0]
 
     def close(self) -> None:
@@ -72,22 +97,57 @@ class Slots:
             self.prompt_cache.clear()
 
     @contextmanager
-    def _taken(self, choose: Callable[[], Sequence[Slot]], cancelled: Callable[[], bool]) -> Iterator[Sequence[Slot]]:
+    def _taken(
+        self, choose: Callable[[], Sequence[Slot]], cancelled: Callable[[], bool], cells: int = 0
+    ) -> Iterator[Sequence[Slot]]:
+        me = object()
         with self._changed:
-            while not (slots := choose()):
-                if cancelled():
-                    raise Cancelled
-                self._changed.wait(CANCEL_POLL_S)
+            try:
+                while not (slots := self._with_memory(choose(), cells, me)):
+                    if cancelled():
+                        raise Cancelled
+                    self._changed.wait(CANCEL_POLL_S)
+            finally:
+                if self._short is me:
+                    self._short = None
+                    self._changed.notify_all()
             self._busy |= {slot.number for slot in slots}
         try:
             yield slots
         finally:
             with self._changed:
+                self.budget.end(slots)
                 for slot in slots:
                     self._busy.discard(slot.number)
                     self._uses += 1
                     self._last_used[slot.number] = self._uses
                 self._changed.notify_all()
+
+    def _with_memory(self, chosen: Sequence[Slot], cells: int, request: object) -> Sequence[Slot]:
+        """`chosen` once there are `cells` for each; () before. Who waits for memory only is the next to get some."""
+        if not chosen or self._short not in (None, request):
+            return ()
+        idle = [slot for slot in self._slots if slot.number not in self._busy]
+        idle.sort(key=lambda slot: self._last_used[slot.number])
+        if self.budget.reserve(chosen, self._slots, idle, cells, self._drop):
+            return chosen
+        self._short = request
+        return ()
+
+    def _drop(self, slot: Slot) -> None:
+        """Empties an idle slot; the prompt cache keeps what it had."""
+        if self.prompt_cache is not None:
+            with self._cache_lock:
+                save(slot, self.prompt_cache)
+                self.prompt_cache.trim()
+        slot.clear()
+        slot.cells.release(0)
+
+    def _give_back(self, slots: Sequence[Slot], cells: int) -> None:
+        """Where memory is limited, what `slots` have beyond `cells` returns to the system."""
+        if self.budget.limit is not None:
+            for slot in slots:
+                slot.cells.release(cells)
 
     def _free(self, number: int) -> Sequence[Slot]:
         return () if number in self._busy else (self._slots[number],)

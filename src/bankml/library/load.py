@@ -39,7 +39,7 @@ class LoadOptions:
     `threads` None means the model's own choice. `environment` has the BANKML_ variables. `reasoning`: a model reasons
     where it can, unless a request says otherwise. `embeddings`: every model serves them, not only those whose header
     names a pooling; `pooling` is the one of all models, `longest` the most tokens of a micro-batch of an input (None:
-    as `embedding_options` says).
+    as `embedding_options` says). `kv_limit` bytes are the most that keys and values in slots take.
     """
 
     n_ctx: int
@@ -51,6 +51,7 @@ class LoadOptions:
     embeddings: bool = False
     pooling: Pooling | None = None
     longest: int | None = None
+    kv_limit: int | None = None
 
     @property
     def embedding_options(self) -> EmbeddingOptions:
@@ -99,7 +100,7 @@ def _load(verified: Verified, options: LoadOptions, source: PinnedFile, made: To
         source=source,
         verified=verified,
         provenance=Provenance(ENGINE, verified.sha256, verified.verdict.kind),
-        engine=Engine(model, tokenizer, parallel, prompt_cache(limit, model.n_ctx)),
+        engine=Engine(model, tokenizer, parallel, prompt_cache(limit, model.n_ctx), options.kv_limit),
         tokens=tokenizer,
         template=template,
         defaults=defaults,

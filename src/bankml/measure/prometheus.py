@@ -17,8 +17,9 @@ class ServerState:
     """The current state of a server, for gauges. None: it has no such value.
 
     `waiting` requests are queued for the model, `processing` are being answered. `model_bytes` is the size
-    of the loaded model's file, 0 when none is loaded; `cache_bytes` the size of its prompt cache; `decode_steps` how
-    many steps computed so many answers together since the model was loaded.
+    of the loaded model's file, 0 when none is loaded; `cache_bytes` the size of its prompt cache; `kv_bytes` that of
+    the keys and values in its slots; `decode_steps` how many steps computed so many answers together since the model
+    was loaded.
     """
 
     engine: str
@@ -26,6 +27,7 @@ class ServerState:
     processing: int | None = None
     model_bytes: int | None = None
     cache_bytes: int | None = None
+    kv_bytes: int | None = None
     decode_steps: Mapping[int, int] | None = None
 
 
@@ -92,6 +94,7 @@ def _state(state: ServerState) -> list[Family]:
         ("bankml_running_requests", "Requests that use the model.", state.processing, ""),
         ("bankml_resident_model_bytes", "Size of the resident model's file.", state.model_bytes, "bytes"),
         ("bankml_prompt_cache_bytes", "What other conversations left in memory.", state.cache_bytes, "bytes"),
+        ("bankml_kv_bytes", "Keys and values in slots, and reserved for their answers.", state.kv_bytes, "bytes"),
     )
     return [
         info("bankml_build", "What answers here.", (("version", __version__), ("engine", state.engine))),

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from bankml import _native
 from bankml.errors import UsageError
 from bankml.model.limits import MICRO_BATCH
-from bankml.model.pages import copied, zeros
+from bankml.model.pages import PagedArray, copied, zeros
 from bankml.model.shape import ModelConfig
 from bankml.model.window_cells import EMPTY, WindowCells, window_cells
 
@@ -166,12 +166,11 @@ class KVCache:
         self.window = 0 if config.window is None else config.window.size
         self._ring = None if config.window is None else WindowCells(size.window_cells, config.window.size)
 
-        def arrays(layers: int, size: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-            shape = (layers, config.kv_heads, size, row)
-            return zeros(shape, kind.dtype), zeros(shape, kind.dtype)
-
-        self._k, self._v = arrays(windowed.count(False), cells)
-        self._window_k, self._window_v = arrays(windowed.count(True), size.window_cells)
+        shape = (windowed.count(False), config.kv_heads, cells, row)
+        self._paged = PagedArray(shape, kind.dtype), PagedArray(shape, kind.dtype)
+        self._k, self._v = (one.array for one in self._paged)
+        window_shape = (windowed.count(True), config.kv_heads, size.window_cells, row)
+        self._window_k, self._window_v = zeros(window_shape, kind.dtype), zeros(window_shape, kind.dtype)
         full = iter(zip(self._k, self._v, strict=True))
         short = iter(zip(self._window_k, self._window_v, strict=True))
         self.layers = [next(short if one else full) for one in windowed]
@@ -233,6 +232,11 @@ class KVCache:
         to.v[...] = state.v[:, :, :n]
         if state.window is not None:
             self.load_window(state.window)
+
+    def release(self, n: int) -> None:
+        """Returns the memory of all but the first `n` cells to the system; their contents are lost."""
+        for one in self._paged:
+            one.release(n)
 
     def copy_from(self, other: "KVCache", n: int) -> None:
         """Copies the first `n` cells of another sequence, and what its sliding windows still see."""

@@ -17,6 +17,9 @@ DEFAULT_QUEUE = 256
 MAX_QUEUE = 1 << 16
 """Requests that wait for the model at most."""
 
+MAX_MIB = 1 << 24
+"""A limit of memory in MiB that no machine reaches."""
+
 CONTEXT_STEP = 256
 """llama.cpp rounds a context up to whole steps of this many tokens."""
 

@@ -56,7 +56,13 @@ class TracedSlots(Slots):
 
     @contextmanager
     def for_prompt(
-        self, prompt: Sequence[int], number: int | None, reuse: bool, cancelled: Callable[[], bool], copies: int = 0
+        self,
+        prompt: Sequence[int],
+        number: int | None,
+        reuse: bool,
+        cancelled: Callable[[], bool],
+        copies: int = 0,
+        cells: int = 0,
     ) -> Iterator[Sequence[Slot]]:
         """The first slot with the cells that the prompt found in the cache, and `copies` others."""
         slots = [self[i] for i in range(1 + copies)]
