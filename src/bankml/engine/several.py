@@ -97,6 +97,8 @@ class _Several:
         """Answer `index` is complete."""
         number = self._of_answer.pop(index)
         running = self._running[number]
+        copy = index - running.first
+        self._engine.slots.ended(running.slots[copy], copy > 0)
         running.left -= 1
         if not running.left:
             del self._running[number]

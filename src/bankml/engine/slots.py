@@ -90,6 +90,16 @@ class Slots:
         with self._taken(lambda: self._free(number), cancelled, len(self._slots[number])) as slots:
             yield slots[0]
 
+    def ended(self, slot: Slot, copy: bool) -> None:
+        """The answer in `slot` has ended, while others to its prompt may go on. A `copy` keeps nothing, as in
+        llama-server: what they share is in the slot that the prompt was computed in."""
+        if copy:
+            slot.clear()
+            if slot.windows is not None:
+                slot.windows.replace(())
+        with self._changed:
+            self._use(slot)
+
     def close(self) -> None:
         """Drops every slot and its cells, and empties the prompt cache. None may be in use."""
         self._slots = ()
@@ -112,6 +122,7 @@ class Slots:
                     self._short = None
                     self._changed.notify_all()
             self._busy |= {slot.number for slot in slots}
+            taken_at = self._uses
         try:
             yield slots
         finally:
@@ -119,9 +130,13 @@ class Slots:
                 self.budget.end(slots)
                 for slot in slots:
                     self._busy.discard(slot.number)
-                    self._uses += 1
-                    self._last_used[slot.number] = self._uses
+                    if self._last_used[slot.number] <= taken_at:
+                        self._use(slot)
                 self._changed.notify_all()
+
+    def _use(self, slot: Slot) -> None:
+        self._uses += 1
+        self._last_used[slot.number] = self._uses
 
     def _with_memory(self, chosen: Sequence[Slot], cells: int, request: object) -> Sequence[Slot]:
         """`chosen` once there are `cells` for each; () before. Who waits for memory only is the next to get some."""

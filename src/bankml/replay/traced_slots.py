@@ -77,6 +77,9 @@ class TracedSlots(Slots):
         if reuse or self._records[self._next].cached_tokens == 0:
             self._next = min(self._next + 1 + copies, len(self._records) - 1)
 
+    def ended(self, slot: Slot, copy: bool) -> None:
+        """Every slot keeps what it has, for the difference to be found in it."""
+
     def _fill(self, slot: Slot, prompt: Sequence[int], record: AnswerRecord) -> None:
         slot.clear()
         cached = record.cached_tokens
