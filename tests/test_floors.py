@@ -6,7 +6,7 @@ from pathlib import Path
 import bankml
 
 FLOORS = {
-    "errors": 0, "pages": 0, "receipt": 0, "_native": 0,
+    "errors": 0, "pages": 0, "threads": 0, "receipt": 0, "_native": 0,
     "files": 1, "measure": 1,
     "gguf": 2, "sampling": 2, "http": 2, "signing": 2,
     "gate": 3, "text": 3, "transparency": 3,
