@@ -1,6 +1,7 @@
 """A model with its slots: answers are computed together, each as it would be alone."""
 
 from collections.abc import Callable, Generator, Sequence
+from dataclasses import replace
 from time import monotonic
 
 from bankml import __version__
@@ -67,8 +68,7 @@ class Engine:
         after each micro-batch. Raises ContextExceeded before anything is computed.
         """
         fits(len(job.prompt), self.model.n_ctx)
-        cells = job.most_cells(self.model.n_ctx)
-        with self.slots.for_prompt(job.prompt, job.slot, job.cache_prompt, cancelled, cells=cells) as (slot,):
+        with self.slots.for_prompt(job, self.model.n_ctx, cancelled) as (slot,):
             work = complete(job, slot, self.model.n_ctx, self.vocabulary, sampler, pieces, clock)
             with Outputs(self.scheduler, cancelled) as outputs:
                 outputs.begin({0: work})
@@ -81,7 +81,7 @@ class Engine:
     def score(self, job: Job, sampler: TokenSampler, *, cancelled: Callable[[], bool] = _never) -> PromptScores:
         """What `sampler` reports of each token of the prompt (prompt_scores). Raises what `complete` raises."""
         fits(len(job.prompt), self.model.n_ctx)
-        taken = self.slots.for_prompt(job.prompt, job.slot, False, cancelled)
+        taken = self.slots.for_prompt(replace(job, max_tokens=0, cache_prompt=False), self.model.n_ctx, cancelled)
         with taken as (slot,), Outputs(self.scheduler, cancelled) as outputs:
             outputs.begin({0: prompt_scores(job.prompt, slot, sampler)})
             ended = [event for _, event in outputs.events() if isinstance(event, Ended)]

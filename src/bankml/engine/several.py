@@ -74,9 +74,8 @@ class _Several:
             self._outputs.begin({-1 - number: prefill(job, slots[0], self._engine.model.n_ctx)})
 
     def _reserved(self, job: Job, count: int) -> AbstractContextManager[Sequence[Slot]]:
-        cells = job.most_cells(self._engine.model.n_ctx)
         cancelled = (lambda: True) if self._running else self._cancelled
-        return self._engine.slots.for_prompt(job.prompt, job.slot, job.cache_prompt, cancelled, count - 1, cells)
+        return self._engine.slots.for_prompt(job, self._engine.model.n_ctx, cancelled, count - 1)
 
     def answer(self, number: int, prompt: Prefilled) -> None:
         """Starts the answers to prompt `number`, which is computed."""

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from bankml.engine.completion import Job
 from bankml.engine.kv_budget import KVBudget
 from bankml.engine.prompt_cache import MIN_PROMPT_OVERLAP, PromptCache, fraction, save, swap_prefix
 from bankml.engine.queue import CANCEL_POLL_S
@@ -53,27 +54,21 @@ class Slots:
 
     @contextmanager
     def for_prompt(
-        self,
-        prompt: Sequence[int],
-        number: int | None,
-        reuse: bool,
-        cancelled: Callable[[], bool],
-        copies: int = 0,
-        cells: int = 0,
+        self, job: Job, n_ctx: int, cancelled: Callable[[], bool], copies: int = 0
     ) -> Iterator[Sequence[Slot]]:
-        """A slot for `prompt` and `copies` others, in use for the `with` block, with `cells` cells each: slot `number`,
-        or the best free one (None).
+        """The slot that `job` names, or the best free one, and `copies` others, in use for the `with` block; each has
+        room for the prompt and the longest answer within `n_ctx` tokens.
 
-        What it would lose goes to the prompt cache, and the cached prefix of `prompt` is restored into it. The others
+        What it would lose goes to the prompt cache, and the cached prefix of the prompt is restored into it. The others
         keep what they have. Raises Cancelled if `cancelled()` turns true before there are enough slots and memory,
         RequestError where there can never be.
         """
-        cells = max(cells, len(prompt))
+        cells = job.most_cells(n_ctx)
         self.budget.check(self._slots, cells, 1 + copies)
-        with self._taken(lambda: self._chosen(prompt, number, copies), cancelled, cells) as slots:
+        with self._taken(lambda: self._chosen(job.prompt, job.slot, copies), cancelled, cells) as slots:
             if self.prompt_cache is not None:
                 with self._cache_lock:
-                    swap_prefix(prompt, slots[0], self.prompt_cache, reuse)
+                    swap_prefix(job.prompt, slots[0], self.prompt_cache, job.cache_prompt)
             self._give_back(slots, cells)
             yield slots
 

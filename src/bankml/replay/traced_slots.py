@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from bankml.engine.checkpoints import PromptLayout, WindowCheckpoints
+from bankml.engine.completion import Job
 from bankml.engine.parts import Cells
 from bankml.engine.slot import Slot
 from bankml.engine.slots import Slots
@@ -56,25 +57,19 @@ class TracedSlots(Slots):
 
     @contextmanager
     def for_prompt(
-        self,
-        prompt: Sequence[int],
-        number: int | None,
-        reuse: bool,
-        cancelled: Callable[[], bool],
-        copies: int = 0,
-        cells: int = 0,
+        self, job: Job, n_ctx: int, cancelled: Callable[[], bool], copies: int = 0
     ) -> Iterator[Sequence[Slot]]:
         """The first slot with the cells that the prompt found in the cache, and `copies` others."""
         slots = [self[i] for i in range(1 + copies)]
-        if reuse:
-            self._fill(slots[0], prompt, self._records[self._next])
+        if job.cache_prompt:
+            self._fill(slots[0], job.prompt, self._records[self._next])
         else:
             slots[0].clear()
             self._cut_as(slots[0], self._records[self._next])
         for i, slot in enumerate(slots):
-            self._model.propose(slot.cells, len(prompt), self._proposals(self._next + i))
+            self._model.propose(slot.cells, len(job.prompt), self._proposals(self._next + i))
         yield slots
-        if reuse or self._records[self._next].cached_tokens == 0:
+        if job.cache_prompt or self._records[self._next].cached_tokens == 0:
             self._next = min(self._next + 1 + copies, len(self._records) - 1)
 
     def ended(self, slot: Slot, copy: bool) -> None:
