@@ -15,7 +15,8 @@ FLOORS = {
     "library": 6,
     "api": 7, "convert": 7,
     "capi": 8, "replay": 8,
-    "cli": 9, "__main__": 10,
+    "batch": 9,
+    "cli": 10, "__main__": 11,
 }  # fmt: skip
 ROOT = Path(bankml.__file__).parent
 

@@ -1,10 +1,12 @@
 """A request bound to a loaded model: its prompt's tokens, its sampler and the parser of its answer."""
 
+import itertools
 import secrets
 import string
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 
 from bankml.answers.parser import FormattedAnswer
 from bankml.api.fitting import truncated
@@ -16,6 +18,7 @@ from bankml.grammar.constraint import Constraint, completion_constraint
 from bankml.grammar.json_schema.not_enforced import not_enforced
 from bankml.library.request import GenerationRequest, InfillPrompt, RawPrompt
 from bankml.library.resident import Resident, Tokens
+from bankml.receipt.replay_record import token_hash
 from bankml.text.answer import AnswerParser, PlainAnswer, WholeCalls
 from bankml.text.messages import Conversation
 
@@ -67,7 +70,7 @@ def _chat(
 ) -> Generation:
     spec, left_out = request.constraint, 0
     if conversation.now is None:
-        conversation = replace(conversation, now=time.time())
+        conversation = replace(conversation, now=time.time() if resident.moment is None else resident.moment)
     if context.truncate:
         n_ctx = resident.n_ctx if context.n_ctx is None else min(context.n_ctx, resident.n_ctx)
         form, left_out = truncated(conversation, resident, n_ctx, spec)
@@ -83,7 +86,7 @@ def _chat(
         sampler = resident.with_format(sampler, form, request.thought)
     streamed = request.response.stream
     echo = conversation.repeats or not streamed
-    parser: AnswerParser = FormattedAnswer(form, random_id, echo=echo, streamed=streamed)
+    parser: AnswerParser = FormattedAnswer(form, call_ids(tokens, sampler.seed), echo=echo, streamed=streamed)
     if request.response.whole_calls:
         parser = WholeCalls(parser)
     dropped = not_enforced(spec.schema) if spec.schema is not None and not spec.strict else ()
@@ -93,8 +96,20 @@ def _chat(
 
 
 def random_id() -> str:
-    """32 letters and digits: the id of a tool call to which the model gave none."""
+    """32 letters and digits."""
     return "".join(secrets.choice(ID_LETTERS) for _ in range(32))
+
+
+def call_ids(prompt: Sequence[int], seed: int | None) -> Callable[[], str]:
+    """The ids of an answer's tool calls to which the model gave none, one after the other. They are a function of the
+    prompt's tokens and the seed: receipts cover them, and an answer that is computed again has the same ones."""
+    numbers, source = itertools.count(), token_hash(prompt)
+
+    def next_id() -> str:
+        digest = sha256(f"{source} {seed} {next(numbers)}".encode("ascii")).digest()
+        return "".join(ID_LETTERS[byte % len(ID_LETTERS)] for byte in digest)
+
+    return next_id
 
 
 def _completion(request: GenerationRequest, prompt: RawPrompt | InfillPrompt, resident: Resident) -> Generation:

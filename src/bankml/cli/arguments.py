@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 WHOLE = re.compile("[-+]?[0-9]+", re.ASCII)
 """int() would accept 1_000 and the digits of every script."""
 
+POOLINGS = ("none", "mean", "cls", "last", "rank")
+
 
 class Parser(argparse.ArgumentParser):
     """An argparse parser whose errors are one line, like every error here."""

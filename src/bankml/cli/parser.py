@@ -1,7 +1,8 @@
 """The argument parser; each command names the module that implements it."""
 
 from bankml import __version__
-from bankml.cli.arguments import Command, Formatter, Parser, from_1_to, whole_number
+from bankml.cli.arguments import POOLINGS, Command, Formatter, Parser, from_1_to, whole_number
+from bankml.cli.batch_options import add_batch_command
 from bankml.cli.proof_commands import add_proof_commands, log_options, signing_options
 from bankml.model.limits import (
     DEFAULT_CONTEXT,
@@ -12,8 +13,6 @@ from bankml.model.limits import (
     MAX_QUEUE,
     MAX_THREADS,
 )
-
-POOLINGS = ("none", "mean", "cls", "last", "rank")
 
 LISTEN = "127.0.0.1:18093"
 UPSTREAM = "127.0.0.1:18092"
@@ -48,6 +47,7 @@ def build_parser() -> Parser:
     add_proof_commands(command)
     _model_commands(command)
     _generate_command(command)
+    add_batch_command(command)
     _serve_commands(command)
     _demo_command(command)
     _machine_commands(command)

@@ -99,13 +99,17 @@ def log_options(parser: Parser) -> None:
     )
 
 
-def signing_options(parser: Parser, when: str = "") -> None:
-    parser.add_argument("--sign-key", metavar="FILE", help=f"{when}sign receipts with this private key (see keygen)")
+def key_options(parser: Parser, help_: str) -> None:
+    parser.add_argument("--sign-key", metavar="FILE", help=help_)
     parser.add_argument(
         "--sign-passphrase-file",
         metavar="FILE",
         help="with --sign-key: the key's passphrase is the first line of FILE (default: typed at the terminal)",
     )
+
+
+def signing_options(parser: Parser, when: str = "") -> None:
+    key_options(parser, f"{when}sign receipts with this private key (see keygen)")
     parser.add_argument(
         "--sign-days",
         metavar="N",

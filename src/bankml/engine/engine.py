@@ -83,21 +83,22 @@ class Engine:
         fits(len(job.prompt), self.model.n_ctx)
         taken = self.slots.for_prompt(replace(job, max_tokens=0, cache_prompt=False), self.model.n_ctx, cancelled)
         with taken as (slot,), Outputs(self.scheduler, cancelled) as outputs:
+            slot.clear()  # every row is needed, also of what a slot could have kept
             outputs.begin({0: prompt_scores(job.prompt, slot, sampler)})
             ended = [event for _, event in outputs.events() if isinstance(event, Ended)]
         scores: PromptScores = ended[0].value
         return scores
 
-    def embed(self, tokens: Sequence[int], *, cancelled: Callable[[], bool] = _never) -> Embedding:
+    def embed(self, tokens: Sequence[int], *, reuse: bool = True, cancelled: Callable[[], bool] = _never) -> Embedding:
         """The vectors of an input (embedding.embed). Raises what `embeddable` raises, and Cancelled.
 
         With several slots nothing cached is used, so that the bits do not depend on what else is computed; with one
-        slot llama-server's rule holds, and theirs are the same.
+        slot llama-server's rule holds, and theirs are the same, unless `reuse` is False.
         """
         embeddable(len(tokens), self.model)
         taken = self.slots.for_input(tokens, cancelled)
         with taken as slot, Outputs(self.scheduler, cancelled) as outputs:
-            outputs.begin({0: embed(tokens, slot, self.model, reuse=len(self.slots) == 1)})
+            outputs.begin({0: embed(tokens, slot, self.model, reuse=reuse and len(self.slots) == 1)})
             ended = [event for _, event in outputs.events() if isinstance(event, Ended)]
         embedding: Embedding = ended[0].value
         return embedding

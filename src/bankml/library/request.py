@@ -35,13 +35,14 @@ EUCLIDEAN = 2
 class EmbeddingRequest:
     """Inputs to embed. `model` None means the startup model. `norm` is llama-server's number of a norm: -1 none, 0 the
     largest magnitude is 32760, else a p-norm. `dimensions`: the first so many values of each vector; None: all.
-    `truncate`: an input that is too long loses its end."""
+    `truncate`: an input that is too long loses its end. `cache_prompt` False: nothing computed before is used."""
 
     model: str | None
     inputs: tuple[RawPrompt, ...]
     norm: int = EUCLIDEAN
     dimensions: int | None = None
     truncate: bool = False
+    cache_prompt: bool = True
 
 
 @dataclass(frozen=True)

@@ -140,6 +140,8 @@ class Resident:
         self.embeds = embeds
         self.pooling = pooling
         self.generates = generates
+        self.moment: float | None = None
+        """What templates see as the present, in seconds since the epoch; None: the clock's time."""
 
     @cached_property
     def made_for_embeddings(self) -> bool:

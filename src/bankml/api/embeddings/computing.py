@@ -32,7 +32,7 @@ Finish = Callable[[Resident, Vectors], Vectors]
 @dataclass(frozen=True)
 class EmbeddingCall:
     """One request on its way to a model; `body` and `arrived` are what its receipt is about. The model stays loaded for
-    `keep` seconds."""
+    `keep` seconds. `reuse`: what a slot has of an input may be used."""
 
     body: bytes
     arrived: float
@@ -40,6 +40,7 @@ class EmbeddingCall:
     inputs: Inputs
     finish: Finish
     keep: float | None = FOR_GOOD
+    reuse: bool = True
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ def compute(library: Library, call: EmbeddingCall, reply: Reply) -> Embedded:
                 inputs = checked(call, ready)
             ready.check_unchanged()
             tally = Tally(provenance_of(ready, call.reference), call.body, call.arrived)
-            found = [ready.engine.embed(one, cancelled=reply.cancelled) for one in inputs]
+            found = [ready.engine.embed(one, reuse=call.reuse, cancelled=reply.cancelled) for one in inputs]
             vectors = [call.finish(ready, one.vectors) for one in found]
             ready.check_unchanged()  # the receipt is about the file as it was throughout
             cached = sum(one.cached for one in found)

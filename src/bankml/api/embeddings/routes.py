@@ -53,7 +53,8 @@ def _embeddings(library: Library, request: Request, reply: Reply, openai: bool) 
     def finish(resident: Resident, vectors: Vectors) -> Vectors:
         return _finished(resident, vectors, body.request)
 
-    embedded = compute(library, EmbeddingCall(request.body, request.arrived, reference, inputs, finish), reply)
+    call = EmbeddingCall(request.body, request.arrived, reference, inputs, finish, reuse=body.request.cache_prompt)
+    embedded = compute(library, call, reply)
     reply.whole(200, json_bytes(_openai(embedded, body, reference.name) if body.openai else _plain(embedded)))
     return embedded.outcome(NOTE)
 

@@ -42,6 +42,7 @@ def read_embeddings(data: bytes, openai: bool) -> EmbeddingBody:
         inputs=tuple(read_prompts(given)),
         norm=fields.integer(body, ("embd_normalize",), EUCLIDEAN, -1, LARGEST_NORM),
         dimensions=read_dimensions(body),
+        cache_prompt=fields.boolean(body, "cache_prompt", True),
     )
     return EmbeddingBody(request, openai, openai and encoding == "base64")
 

@@ -1,0 +1,117 @@
+"""`bankml batch`: the requests of a file, answered into another."""
+
+import json
+import time
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+
+from bankml.batch.digest import BatchDigest
+from bankml.batch.output import DIGEST, BatchOutput, locked_output
+from bankml.batch.reading import count, lines_of, sha256_of
+from bankml.batch.request import BatchRequest, read_line
+from bankml.batch.run import BatchRun, Resumed, resume, unfinished
+from bankml.batch.worker import Worker
+from bankml.cli.batch_progress import batch_progress
+from bankml.cli.issuer import signing_key
+from bankml.cli.output import about, note, say
+from bankml.cli.verified import fork_of, model_to_open
+from bankml.errors import Refused, UsageError
+from bankml.files import atomic_write
+from bankml.library.load import LoadOptions, parallel_of
+from bankml.library.registry import Registry
+from bankml.library.supported import require_supported
+
+
+def batch(arguments: Namespace) -> int:
+    _check(arguments)
+    key = None
+    if arguments.sign_key is not None:  # what is wrong with it is known before anything is computed
+        key = signing_key(arguments.sign_key, arguments.sign_passphrase_file)
+    total = count(arguments.input)
+    with locked_output(arguments.output) as output:
+        resumed = resume(arguments.input, output)
+        if resumed.lines:
+            note(f"resumed: {resumed.lines} of {total} requests are in {arguments.output}")
+        if unfinished(resumed):
+            _compute(arguments, output, resumed, total)
+        output.complete()
+        digest = resumed.digest
+        _require_one_model(arguments, digest)
+        found = digest.to_json(sha256_of(arguments.input), key)
+        with atomic_write(arguments.output + DIGEST) as file:
+            file.write((json.dumps(found, indent=1, ensure_ascii=False) + "\n").encode())
+    say(f"digest: {digest.root.hex()} over {digest.size} requests, models {', '.join(digest.models) or 'none'}")
+    if digest.errors:
+        raise Refused(f"{digest.errors} of {digest.size} requests have an error in {arguments.output}")
+    return 0
+
+
+def _check(arguments: Namespace) -> None:
+    if arguments.output is None:
+        raise UsageError("name the file of the answers with -o")
+    if arguments.model is None and arguments.registry is None:
+        raise UsageError("name the model's file with --model, or a folder of records with --registry")
+    if arguments.sign_passphrase_file is not None and arguments.sign_key is None:
+        raise UsageError("--sign-passphrase-file has no effect without --sign-key")
+
+
+def _compute(arguments: Namespace, output: BatchOutput, resumed: Resumed, total: int) -> None:
+    moment = resumed.moment or float(int(time.time()))
+    with _workers(arguments, resumed, moment) as workers:
+        run = BatchRun(resumed, output, workers, note)
+        with batch_progress(resumed.lines, total, arguments.quiet) as progress:
+            run.run(progress)
+
+
+@contextmanager
+def _workers(arguments: Namespace, resumed: Resumed, moment: float) -> Iterator[Sequence[Worker]]:
+    with closing(_local_worker(arguments, resumed, moment)) as worker:
+        yield [worker]
+
+
+def _local_worker(arguments: Namespace, resumed: Resumed, moment: float) -> Worker:
+    from dataclasses import replace
+
+    from bankml.batch.local import LocalWorker, batch_library
+    from bankml.engine.memory import keep_heaps_small
+
+    keep_heaps_small()
+    file, fork = _startup(arguments)
+    verified = model_to_open(file, fork, require_supported)
+    options = LoadOptions(
+        arguments.ctx,
+        arguments.threads,
+        parallel=arguments.parallel,
+        embeddings=arguments.embeddings,
+        pooling=arguments.pooling,
+    )
+    with about(file):
+        options = replace(options, parallel=parallel_of(verified.header, options))
+        library = batch_library(verified, options, moment, arguments.registry, arguments.any_model)
+    if arguments.registry is None and library.resident is not None:
+        resumed.require_same(verified.sha256, library.resident.arithmetic)
+    return LocalWorker(library)
+
+
+def _startup(arguments: Namespace) -> tuple[str, str]:
+    """The file that is loaded first, and its record: --model, or what the first request names in the registry."""
+    if arguments.model is not None:
+        return arguments.model, fork_of(arguments.model, arguments.fork)
+    known = Registry(arguments.registry)
+    for line in lines_of(arguments.input):
+        request = read_line(line)
+        name = json.loads(request.body).get("model") if isinstance(request, BatchRequest) else None
+        if isinstance(name, str):
+            source = known.resolve(name).source
+            if source.path is None:
+                raise Refused(f"{source.file} is pinned, but the file is missing: refused")
+            return source.path, source.fork
+    raise UsageError("no request names a model: name the file with --model")
+
+
+def _require_one_model(arguments: Namespace, digest: BatchDigest) -> None:
+    """Without a registry all answers are of one model."""
+    if arguments.registry is None and len(digest.models) > 1:
+        names = ", ".join(digest.models)
+        raise Refused(f"{arguments.output} has answers of several models ({names}): remove it, and run the batch again")

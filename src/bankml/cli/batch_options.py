@@ -1,0 +1,36 @@
+"""The options of `bankml batch`."""
+
+from bankml.cli.arguments import POOLINGS, Command, from_1_to
+from bankml.cli.proof_commands import key_options
+from bankml.model.limits import DEFAULT_CONTEXT, MAX_CONTEXT, MAX_PARALLEL, MAX_THREADS
+
+
+def add_batch_command(command: Command) -> None:
+    batch = command(
+        "batch",
+        "batch",
+        "answer the requests of a file, and continue where an earlier run stopped",
+        "batch requests.jsonl -o answers.jsonl --model model.gguf --parallel 8",
+    )
+    batch.add_argument("input", metavar="INPUT.jsonl", help="requests, one a line, as for OpenAI's batch API")
+    batch.add_argument("-o", "--output", metavar="OUTPUT.jsonl", help="the answers, in the order of the requests")
+    batch.add_argument("--quiet", action="store_true", help="print no progress")
+    computing = batch.add_argument_group("in this process")
+    computing.add_argument("--model", metavar="FILE", help="the model's file")
+    computing.add_argument("--fork", metavar="FORK.json", help="its file of records (default: FILE.FORK.json)")
+    computing.add_argument("--registry", metavar="DIR", help="a folder of records: lines name their models")
+    computing.add_argument("--any-model", action="store_true", help="an unknown model name means FILE's model")
+    computing.add_argument(
+        "--parallel", metavar="N", type=from_1_to(MAX_PARALLEL), help="answers at once (as many as the machine suits)"
+    )
+    computing.add_argument(
+        "--ctx",
+        metavar="N",
+        type=from_1_to(MAX_CONTEXT),
+        default=DEFAULT_CONTEXT,
+        help=f"context in tokens ({DEFAULT_CONTEXT})",
+    )
+    computing.add_argument("--threads", metavar="N", type=from_1_to(MAX_THREADS), help="threads (one per core)")
+    computing.add_argument("--embeddings", action="store_true", help="embed inputs as long as the context")
+    computing.add_argument("--pooling", choices=POOLINGS[:-1], help="how an input's tokens become one vector")
+    key_options(batch, "sign the batch's digest with this private key (see keygen)")
