@@ -140,9 +140,11 @@ def test_ctrl_c_ends_it_and_another_model_does_not_go_on(source, model, whole, t
     folder.mkdir()
     other = tiny_model(folder, seed=2)
     assert main(command(source, output, model=other.path)) == 2
-    assert f"has answers of the model {model.sha256}" in capfd.readouterr().err
+    assert f"model_sha256 is {model.sha256}, not {other.sha256}" in capfd.readouterr().err
     assert main(command(source, output, "--ctx", "512", model=model.path)) == 2
-    assert "computed with" in capfd.readouterr().err
+    assert "arithmetic is Arithmetic(n_ctx=1024" in capfd.readouterr().err
+    assert main(command(source, output, "--reasoning", "off", model=model.path)) == 2
+    assert "template is TemplateUse(" in capfd.readouterr().err
     assert main(command(source, output, model=model.path)) == 2
     assert both(output) == both(whole)
 

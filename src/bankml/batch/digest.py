@@ -38,8 +38,8 @@ class BatchDigest:
         self._edge.append(leaf_hash(entry.leaf))
         if self._edge.full:
             self._edge.carry()
-        if entry.model is not None:
-            self._models.add(entry.model)
+        if entry.computation is not None:
+            self._models.add(entry.computation.model_sha256)
         self.errors += entry.failed
 
     @property

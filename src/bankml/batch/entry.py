@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from bankml.batch.computation import Computation
 from bankml.batch.request import BadLine, BatchRequest
 from bankml.errors import Refused
 from bankml.http.json_out import json_bytes
@@ -18,7 +19,6 @@ from bankml.receipt.canonical import canonical_json
 from bankml.receipt.check import RECEIPT_KEY
 from bankml.receipt.raw import raw_value
 from bankml.receipt.receipt import sha256_hex
-from bankml.receipt.replay_record import Arithmetic
 
 Json = dict[str, Any]
 
@@ -33,18 +33,16 @@ SIGNED = ("signed_at", "expires_at", "key_id", "signature", "log")
 @dataclass(frozen=True)
 class Entry:
     """What the digest and a resumed run need of a line of the output: the ids, the hashes of the request and of the
-    response (of the error, where there is none) as they stand in the line, and whether it is an error. `model` is the
-    model's sha256 by the receipt, `moment` what its template saw as the present,
-    `arithmetic` what its bits depend on besides the file."""
+    response (of the error, where there is none) as they stand in the line, and whether it is an error. `moment` is what
+    the template saw as the present, `computation` what the answer was computed with, both by its receipt."""
 
     id: str
     custom_id: str | None
     request_sha256: str
     response_sha256: str
     failed: bool
-    model: str | None = None
     moment: float = 0.0
-    arithmetic: Arithmetic | None = None
+    computation: Computation | None = None
 
     @property
     def leaf(self) -> bytes:
@@ -134,9 +132,8 @@ def _entry(text: str, found: Json) -> Entry:
         response["request_id"],
         _hash(raw),
         status != 200,
-        receipt.get("model_sha256"),
         template.get("rendered_at", 0.0),
-        Arithmetic(replay["n_ctx"], replay["cache_type"], replay["llama_threads"]) if replay else None,
+        Computation.of_receipt(receipt) if receipt else None,
     )
 
 

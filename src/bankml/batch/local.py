@@ -103,5 +103,8 @@ class LocalWorker:
             time.sleep(PAUSE_S * 2**attempt)
         raise WorkerLost(f"cannot answer: {body['error']['message']}")
 
+    def interrupt(self) -> None:
+        """The engine asks `cancelled` between two tokens."""
+
     def close(self) -> None:
         self._library.drop()

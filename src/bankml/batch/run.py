@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from queue import SimpleQueue
 
+from bankml.batch.computation import Computation
 from bankml.batch.digest import BatchDigest
 from bankml.batch.entry import read_entry
 from bankml.batch.output import BatchOutput
@@ -16,7 +17,6 @@ from bankml.batch.request import BatchRequest, InputLine
 from bankml.batch.supply import WINDOW, Ready, Supply
 from bankml.batch.worker import Lost, Worker, WorkerLost
 from bankml.errors import Cancelled, EngineFailed, Refused
-from bankml.receipt.replay_record import Arithmetic
 from bankml.threads import start_thread
 
 Note = Callable[[str], None]
@@ -37,19 +37,18 @@ class Resumed:
     digest: BatchDigest
     rest: Iterator[InputLine]
     moment: float = 0.0
-    arithmetics: set[Arithmetic] = field(default_factory=set)
+    computations: set[Computation] = field(default_factory=set)
 
     @property
     def lines(self) -> int:
         return self.digest.size
 
-    def require_same(self, model_sha256: str, arithmetic: Arithmetic | None) -> None:
+    def require_same(self, computation: Computation) -> None:
         """Raises Refused where the lines that are there were computed with another file, or with other options that
-        decide its bits."""
-        if models := set(self.digest.models) - {model_sha256}:
-            raise Refused(f"the output has answers of the model {', '.join(sorted(models))}, not of {model_sha256}")
-        if others := self.arithmetics - {arithmetic}:
-            raise Refused(f"the output has answers computed with {', '.join(map(str, others))}, not with {arithmetic}")
+        decide an answer."""
+        for other in self.computations:
+            if different := computation.difference(other):
+                raise Refused(f"the output has answers that were computed with other options: {different}")
 
 
 def resume(path: str, output: BatchOutput) -> Resumed:
@@ -59,8 +58,8 @@ def resume(path: str, output: BatchOutput) -> Resumed:
     for entry in output.entries(lines):
         resumed.digest.add(entry)
         resumed.moment = resumed.moment or entry.moment
-        if entry.arithmetic is not None:
-            resumed.arithmetics.add(entry.arithmetic)
+        if entry.computation is not None:
+            resumed.computations.add(entry.computation)
     return resumed
 
 
@@ -114,6 +113,8 @@ class BatchRun:
         finally:
             self._stopped.set()
             self._supply.stop()
+            for worker in self._workers:
+                worker.interrupt()
             for thread in threads:
                 thread.join()
 

@@ -43,5 +43,8 @@ class Worker(Protocol):
         """The line of the output. Called by `width` threads. Raises WorkerLost, and Cancelled once `cancelled()` is
         true."""
 
+    def interrupt(self) -> None:
+        """The answers that are being computed are not wanted any more: `cancelled()` of each is true."""
+
     def close(self) -> None:
         """No answer is being computed any more."""

@@ -82,3 +82,18 @@ def from_1_to(most: int) -> Callable[[str], int]:
 
     number.__name__ = whole_number.__name__
     return number
+
+
+def prompt_options(parser: argparse._ActionsContainer, when: str = "") -> None:
+    """The options that decide how a model's prompts are made."""
+    parser.add_argument(
+        "--content-special",
+        choices=("parse", "refuse", "escape"),
+        help=f"{when}texts of control tokens in a message's content: tokenized as control tokens (parse, as in"
+        " llama-server), refused, or tokenized as plain text (escape)",
+    )
+    parser.add_argument(
+        "--reasoning",
+        choices=("off", "on", "auto"),
+        help="whether models that can reason do, unless a request says otherwise (auto, which is on)",
+    )

@@ -1,11 +1,14 @@
 """`bankml batch`: the requests of a file, answered into another."""
 
 import json
+import os
 import time
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 
+from bankml import __version__
+from bankml.batch.computation import Computation
 from bankml.batch.digest import BatchDigest
 from bankml.batch.output import DIGEST, BatchOutput, locked_output
 from bankml.batch.reading import count, lines_of, sha256_of
@@ -21,6 +24,12 @@ from bankml.files import atomic_write
 from bankml.library.load import LoadOptions, parallel_of
 from bankml.library.registry import Registry
 from bankml.library.supported import require_supported
+
+API_KEY = "BANKML_API_KEY"
+"""The environment variable of the key that servers require."""
+
+SERVER_WIDTH = 8
+"""Requests that a server has at once, unless --parallel says otherwise."""
 
 
 def batch(arguments: Namespace) -> int:
@@ -50,10 +59,18 @@ def batch(arguments: Namespace) -> int:
 def _check(arguments: Namespace) -> None:
     if arguments.output is None:
         raise UsageError("name the file of the answers with -o")
-    if arguments.model is None and arguments.registry is None:
-        raise UsageError("name the model's file with --model, or a folder of records with --registry")
+    if arguments.server:
+        _check_servers(arguments)
+    elif arguments.model is None and arguments.registry is None:
+        raise UsageError("name the model's file with --model, a folder of records with --registry, or a --server")
     if arguments.sign_passphrase_file is not None and arguments.sign_key is None:
         raise UsageError("--sign-passphrase-file has no effect without --sign-key")
+
+
+def _check_servers(arguments: Namespace) -> None:
+    for option in ("registry", "any_model", "threads", "embeddings", "pooling", "reasoning", "content_special"):
+        if getattr(arguments, option):
+            raise UsageError(f"--{option.replace('_', '-')} has no effect with --server: it is an option of serve")
 
 
 def _compute(arguments: Namespace, output: BatchOutput, resumed: Resumed, total: int) -> None:
@@ -66,8 +83,31 @@ def _compute(arguments: Namespace, output: BatchOutput, resumed: Resumed, total:
 
 @contextmanager
 def _workers(arguments: Namespace, resumed: Resumed, moment: float) -> Iterator[Sequence[Worker]]:
+    if arguments.server:
+        yield _server_workers(arguments, resumed)
+        return
     with closing(_local_worker(arguments, resumed, moment)) as worker:
         yield [worker]
+
+
+def _server_workers(arguments: Namespace, resumed: Resumed) -> Sequence[Worker]:
+    from bankml.batch.http_client import ServerClient
+    from bankml.batch.servers import ServerWorker, connected
+    from bankml.gate.fork import check_pin, read_fork
+    from bankml.signing.keys import PublicKey
+
+    pinned = None
+    if arguments.model is not None:  # the file itself may be elsewhere
+        fork = arguments.fork or f"{arguments.model}.FORK.json"
+        pinned = check_pin(read_fork(fork), os.path.basename(arguments.model))
+    key = None if arguments.key is None else PublicKey.read(arguments.key)
+    width = arguments.parallel or SERVER_WIDTH
+    clients = [ServerClient(url, os.environ.get(API_KEY)) for url in dict.fromkeys(arguments.server)]
+    workers = connected([ServerWorker(client, width, pinned, key) for client in clients], note)
+    serves = workers[0].serves
+    if serves is not None:
+        resumed.require_same(serves.computation)
+    return workers
 
 
 def _local_worker(arguments: Namespace, resumed: Resumed, moment: float) -> Worker:
@@ -85,12 +125,14 @@ def _local_worker(arguments: Namespace, resumed: Resumed, moment: float) -> Work
         parallel=arguments.parallel,
         embeddings=arguments.embeddings,
         pooling=arguments.pooling,
+        reasoning=arguments.reasoning != "off",
+        content_special=arguments.content_special or "parse",
     )
     with about(file):
         options = replace(options, parallel=parallel_of(verified.header, options))
         library = batch_library(verified, options, moment, arguments.registry, arguments.any_model)
     if arguments.registry is None and library.resident is not None:
-        resumed.require_same(verified.sha256, library.resident.arithmetic)
+        resumed.require_same(Computation.of_resident(library.resident, __version__))
     return LocalWorker(library)
 
 

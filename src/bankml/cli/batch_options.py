@@ -1,6 +1,6 @@
 """The options of `bankml batch`."""
 
-from bankml.cli.arguments import POOLINGS, Command, from_1_to
+from bankml.cli.arguments import POOLINGS, Command, from_1_to, prompt_options
 from bankml.cli.proof_commands import key_options
 from bankml.model.limits import DEFAULT_CONTEXT, MAX_CONTEXT, MAX_PARALLEL, MAX_THREADS
 
@@ -33,4 +33,15 @@ def add_batch_command(command: Command) -> None:
     computing.add_argument("--threads", metavar="N", type=from_1_to(MAX_THREADS), help="threads (one per core)")
     computing.add_argument("--embeddings", action="store_true", help="embed inputs as long as the context")
     computing.add_argument("--pooling", choices=POOLINGS[:-1], help="how an input's tokens become one vector")
+    prompt_options(computing)
+    servers = batch.add_argument_group("with running servers")
+    servers.add_argument(
+        "--server",
+        metavar="URL",
+        nargs="+",
+        default=[],
+        help="answer with these servers, up to --parallel requests at once each (8); --model names the pin of their"
+        " model, and $BANKML_API_KEY is their key",
+    )
+    servers.add_argument("--key", metavar="PUB.pem", help="require receipts that this key signed")
     key_options(batch, "sign the batch's digest with this private key (see keygen)")

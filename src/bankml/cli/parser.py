@@ -1,7 +1,7 @@
 """The argument parser; each command names the module that implements it."""
 
 from bankml import __version__
-from bankml.cli.arguments import POOLINGS, Command, Formatter, Parser, from_1_to, whole_number
+from bankml.cli.arguments import POOLINGS, Command, Formatter, Parser, from_1_to, prompt_options, whole_number
 from bankml.cli.batch_options import add_batch_command
 from bankml.cli.proof_commands import add_proof_commands, log_options, signing_options
 from bankml.model.limits import (
@@ -255,17 +255,7 @@ def _models(parser: Parser, when: str = "") -> None:
         help=f"{when}how long a model stays loaded after a request of Ollama's API: 90s, 1h, -1 for no limit (5m)",
     )
     parser.add_argument("--any-model", action="store_true", help=f"{when}an unknown model name means FILE's model")
-    parser.add_argument(
-        "--content-special",
-        choices=("parse", "refuse", "escape"),
-        help=f"{when}texts of control tokens in a message's content: tokenized as control tokens (parse, as in"
-        " llama-server), refused, or tokenized as plain text (escape)",
-    )
-    parser.add_argument(
-        "--reasoning",
-        choices=("off", "on", "auto"),
-        help="whether models that can reason do, unless a request says otherwise (auto, which is on)",
-    )
+    prompt_options(parser, when)
 
 
 def _embedding(parser: Parser, when: str = "") -> None:
