@@ -9,7 +9,7 @@ WERROR := -C cmake.define.BANKML_WERROR=ON
 CPP := $(shell find native -name '*.cpp' -o -name '*.h' -o -name '*.inc' | grep -v -e native/capi/ -e unicode_tables -e iq/codes.h)
 SOURCES := $(shell find src native include -type f -not -name '*.pyc') CMakeLists.txt pyproject.toml
 
-.PHONY: demo test test-clients capi develop lint docs sanitize tsan oracle test-oracle clean
+.PHONY: demo test test-clients test-ray capi develop lint docs sanitize tsan oracle test-oracle clean
 demo: $(VENV)/installed
 	$(BIN)/bankml demo
 
@@ -26,6 +26,11 @@ test-clients: develop
 	cp tests/clients/package.json $(CLIENTS)/node
 	npm install --prefix $(CLIENTS)/node --no-audit --no-fund --loglevel=error
 	$(BIN)/pytest -q -m clients
+
+# Batches on a Ray cluster, whose nodes are processes of this machine. `make test` leaves these tests out: Ray is large.
+test-ray: develop
+	$(BIN)/pip install -q "ray>=2.9"
+	$(BIN)/pytest -q -m ray
 
 # libbankml.so, libbankml.a, bankml.h and bankml.pc, in the environment's own bankml package.
 capi: $(VENV)/installed

@@ -35,6 +35,9 @@ class Echo:
             raise error
         return answer_line(request, 200, {"echo": request.custom_id})
 
+    def resume(self, cancelled):
+        pass
+
     def interrupt(self):
         pass
 

@@ -103,6 +103,9 @@ class LocalWorker:
             time.sleep(PAUSE_S * 2**attempt)
         raise WorkerLost(f"cannot answer: {body['error']['message']}")
 
+    def resume(self, cancelled: Callable[[], bool]) -> None:
+        """It is never paused."""
+
     def interrupt(self) -> None:
         """The engine asks `cancelled` between two tokens."""
 

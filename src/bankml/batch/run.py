@@ -15,7 +15,7 @@ from bankml.batch.output import BatchOutput
 from bankml.batch.reading import lines_of
 from bankml.batch.request import BatchRequest, InputLine
 from bankml.batch.supply import WINDOW, Ready, Supply
-from bankml.batch.worker import Lost, Worker, WorkerLost
+from bankml.batch.worker import Lost, Paused, Worker, WorkerLost, WorkerPaused
 from bankml.errors import Cancelled, EngineFailed, Refused
 from bankml.threads import start_thread
 
@@ -25,7 +25,7 @@ Note = Callable[[str], None]
 Progress = Callable[[int], object]
 """Called with the number of lines that were written since the last call."""
 
-Result = Ready | Lost | BaseException | None
+Result = Ready | Lost | Paused | BaseException | None
 """What the threads tell the one that writes; None: one of them has ended."""
 
 
@@ -83,7 +83,8 @@ class BatchRun:
         self._note = note
         self._results: SimpleQueue[Result] = SimpleQueue()
         self._stopped = threading.Event()
-        self._lost: dict[str, Lost] = {}
+        self._lost: dict[Worker, Lost] = {}
+        self._paused: set[str] = set()
         self._lock = threading.Lock()
         self._held: dict[int, bytes] = {}
         self._order: SimpleQueue[int] = SimpleQueue()
@@ -105,6 +106,8 @@ class BatchRun:
                     left -= 1
                 elif isinstance(result, Ready):
                     progress(self._take(result))
+                elif isinstance(result, Paused):
+                    self._note_paused(result)
                 elif isinstance(result, Lost):
                     self._note(f"dropped: {result.sentence}")
                 else:
@@ -118,11 +121,17 @@ class BatchRun:
             for thread in threads:
                 thread.join()
 
+    def _note_paused(self, paused: Paused) -> None:
+        """Each of a worker's threads says it; one line is enough."""
+        if paused.name not in self._paused:
+            self._paused.add(paused.name)
+            self._note(f"waiting: {paused.name} {paused.reason}")
+
     # ---- the threads of workers
 
     def _work(self, worker: Worker) -> None:
         try:
-            while worker.name not in self._lost:
+            while worker not in self._lost:
                 request = self._supply.take()
                 if request is None or not self._answer(worker, request):
                     break
@@ -136,9 +145,13 @@ class BatchRun:
     def _answer(self, worker: Worker, request: BatchRequest) -> bool:
         try:
             line = worker.answer(request, self._stopped.is_set)
+        except WorkerPaused as paused:
+            self._supply.give_back(request)
+            self._results.put(Paused(worker.name, paused.reason))
+            return self._resume(worker)
         except WorkerLost as lost:
             self._supply.give_back(request)
-            self._drop(Lost(worker.name, lost.reason))
+            self._drop(worker, lost)
             return False
         except BaseException:
             self._supply.give_back(request)
@@ -147,13 +160,21 @@ class BatchRun:
         self._supply.done()
         return True
 
-    def _drop(self, lost: Lost) -> None:
+    def _resume(self, worker: Worker) -> bool:
+        try:
+            worker.resume(lambda: self._stopped.is_set() or self._supply.finished)
+        except WorkerLost as lost:
+            self._drop(worker, lost)
+            return False
+        return True
+
+    def _drop(self, worker: Worker, lost: WorkerLost) -> None:
         with self._lock:
-            if lost.name in self._lost:
+            if worker in self._lost:
                 return
-            self._lost[lost.name] = lost
-        self._results.put(lost)
-        if len(self._lost) == len({worker.name for worker in self._workers}):
+            self._lost[worker] = Lost(worker.name, lost.reason)
+        self._results.put(self._lost[worker])
+        if len(self._lost) == len(self._workers):
             self._supply.stop()
 
     # ---- the thread that writes
@@ -190,6 +211,6 @@ class BatchRun:
     def _check_end(self) -> None:
         if self._supply.error is not None:
             raise self._supply.error
-        if len(self._lost) == len({worker.name for worker in self._workers}) and self._lost:
+        if len(self._lost) == len(self._workers):
             reasons = "; ".join(one.sentence for one in self._lost.values())
             raise EngineFailed(f"no worker is left: {reasons}; the same command continues where this one stopped")

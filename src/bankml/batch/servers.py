@@ -142,6 +142,9 @@ class ServerWorker:
         if any(cached) or "slot_file_sha256" in receipt:
             raise WorkerLost("uses its cache though the request says not to")
 
+    def resume(self, cancelled: Callable[[], bool]) -> None:
+        """It is never paused."""
+
     def interrupt(self) -> None:
         self._client.interrupt()
 

@@ -96,6 +96,12 @@ class Supply:
             self._changed.notify_all()
 
     @property
+    def finished(self) -> bool:
+        """Whether every request has its answer, or none is wanted any more."""
+        with self._changed:
+            return self._ended and not self._queue and self._out <= 0
+
+    @property
     def error(self) -> BaseException | None:
         """What ended reading the input."""
         return self._error

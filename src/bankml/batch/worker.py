@@ -18,6 +18,22 @@ class WorkerLost(Exception):
         self.reason = reason
 
 
+class WorkerPaused(Exception):
+    """A worker has lost what it was computing, and may answer again later (`Worker.resume`)."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+@dataclass(frozen=True)
+class Paused:
+    """The name of a worker that is waited for, and why."""
+
+    name: str
+    reason: str
+
+
 @dataclass(frozen=True)
 class Lost:
     """The name of a worker that answers no more, and why."""
@@ -40,8 +56,11 @@ class Worker(Protocol):
     def width(self) -> int: ...
 
     def answer(self, request: BatchRequest, cancelled: Callable[[], bool]) -> bytes:
-        """The line of the output. Called by `width` threads. Raises WorkerLost, and Cancelled once `cancelled()` is
-        true."""
+        """The line of the output. Called by `width` threads. Raises WorkerLost, WorkerPaused, and Cancelled once
+        `cancelled()` is true."""
+
+    def resume(self, cancelled: Callable[[], bool]) -> None:
+        """Called after WorkerPaused: waits until it answers again. Raises WorkerLost, Cancelled."""
 
     def interrupt(self) -> None:
         """The answers that are being computed are not wanted any more: `cancelled()` of each is true."""

@@ -31,6 +31,9 @@ API_KEY = "BANKML_API_KEY"
 SERVER_WIDTH = 8
 """Requests that a server has at once, unless --parallel says otherwise."""
 
+RAY_WIDTH = 4
+"""Requests that a worker of a cluster has at once."""
+
 
 def batch(arguments: Namespace) -> int:
     _check(arguments)
@@ -61,6 +64,8 @@ def _check(arguments: Namespace) -> None:
         raise UsageError("name the file of the answers with -o")
     if arguments.server:
         _check_servers(arguments)
+    elif arguments.ray is not None:
+        _check_ray(arguments)
     elif arguments.model is None and arguments.registry is None:
         raise UsageError("name the model's file with --model, a folder of records with --registry, or a --server")
     if arguments.sign_passphrase_file is not None and arguments.sign_key is None:
@@ -71,6 +76,17 @@ def _check_servers(arguments: Namespace) -> None:
     for option in ("registry", "any_model", "threads", "embeddings", "pooling", "reasoning", "content_special"):
         if getattr(arguments, option):
             raise UsageError(f"--{option.replace('_', '-')} has no effect with --server: it is an option of serve")
+
+
+def _check_ray(arguments: Namespace) -> None:
+    from bankml.batch.cluster import require_ray
+
+    for option in ("registry", "any_model"):
+        if getattr(arguments, option):
+            raise UsageError(f"--{option.replace('_', '-')} has no effect with --ray: a cluster answers with one model")
+    if arguments.model is None:
+        raise UsageError("name the model's file with --model: --ray verifies it on every node")
+    require_ray()
 
 
 def _compute(arguments: Namespace, output: BatchOutput, resumed: Resumed, total: int) -> None:
@@ -86,6 +102,10 @@ def _workers(arguments: Namespace, resumed: Resumed, moment: float) -> Iterator[
     if arguments.server:
         yield _server_workers(arguments, resumed)
         return
+    if arguments.ray is not None:
+        with _ray_workers(arguments, resumed, moment) as workers:
+            yield workers
+        return
     with closing(_local_worker(arguments, resumed, moment)) as worker:
         yield [worker]
 
@@ -93,13 +113,9 @@ def _workers(arguments: Namespace, resumed: Resumed, moment: float) -> Iterator[
 def _server_workers(arguments: Namespace, resumed: Resumed) -> Sequence[Worker]:
     from bankml.batch.http_client import ServerClient
     from bankml.batch.servers import ServerWorker, connected
-    from bankml.gate.fork import check_pin, read_fork
     from bankml.signing.keys import PublicKey
 
-    pinned = None
-    if arguments.model is not None:  # the file itself may be elsewhere
-        fork = arguments.fork or f"{arguments.model}.FORK.json"
-        pinned = check_pin(read_fork(fork), os.path.basename(arguments.model))
+    pinned = None if arguments.model is None else _pin(arguments)
     key = None if arguments.key is None else PublicKey.read(arguments.key)
     width = arguments.parallel or SERVER_WIDTH
     clients = [ServerClient(url, os.environ.get(API_KEY)) for url in dict.fromkeys(arguments.server)]
@@ -108,6 +124,39 @@ def _server_workers(arguments: Namespace, resumed: Resumed) -> Sequence[Worker]:
     if serves is not None:
         resumed.require_same(serves.computation)
     return workers
+
+
+def _pin(arguments: Namespace) -> str:
+    """The sha256 that the model is pinned to; the file itself may be elsewhere."""
+    from bankml.gate.fork import check_pin, read_fork
+
+    fork = arguments.fork or f"{arguments.model}.FORK.json"
+    return check_pin(read_fork(fork), os.path.basename(arguments.model))
+
+
+@contextmanager
+def _ray_workers(arguments: Namespace, resumed: Resumed, moment: float) -> Iterator[Sequence[Worker]]:
+    from bankml.batch.cluster import ClusterOptions, ray_workers
+    from bankml.batch.model_copy import CopyOptions, ModelCopy
+
+    path = os.path.abspath(arguments.model)
+    model = ModelCopy(os.path.basename(path), _pin(arguments), path, arguments.ray_ship)
+    options = CopyOptions(
+        arguments.ctx,
+        arguments.threads or 0,
+        arguments.parallel or RAY_WIDTH,
+        arguments.embeddings,
+        arguments.pooling,
+        arguments.reasoning != "off",
+        arguments.content_special or "parse",
+        {name: value for name, value in os.environ.items() if name.startswith("BANKML_")},
+    )
+    cluster = ClusterOptions(arguments.ray or None, arguments.ray_workers, arguments.ray_cpus)
+    with ray_workers(model, options, cluster, moment, note) as workers:
+        for worker in workers:
+            if worker.computation is not None:
+                resumed.require_same(worker.computation)
+        yield workers
 
 
 def _local_worker(arguments: Namespace, resumed: Resumed, moment: float) -> Worker:

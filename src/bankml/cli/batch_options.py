@@ -4,6 +4,8 @@ from bankml.cli.arguments import POOLINGS, Command, from_1_to, prompt_options
 from bankml.cli.proof_commands import key_options
 from bankml.model.limits import DEFAULT_CONTEXT, MAX_CONTEXT, MAX_PARALLEL, MAX_THREADS
 
+MAX_WORKERS = 10_000
+
 
 def add_batch_command(command: Command) -> None:
     batch = command(
@@ -44,4 +46,23 @@ def add_batch_command(command: Command) -> None:
         " model, and $BANKML_API_KEY is their key",
     )
     servers.add_argument("--key", metavar="PUB.pem", help="require receipts that this key signed")
+    cluster = batch.add_argument_group("on a Ray cluster")
+    cluster.add_argument(
+        "--ray",
+        metavar="ADDRESS",
+        nargs="?",
+        const="",
+        help="answer with the workers of this cluster (default: $RAY_ADDRESS, else a cluster of this machine)",
+    )
+    cluster.add_argument(
+        "--ray-workers", metavar="N", type=from_1_to(MAX_WORKERS), help="how many workers (default: one a node)"
+    )
+    cluster.add_argument(
+        "--ray-cpus", metavar="N", type=from_1_to(MAX_THREADS), help="CPUs and threads of a worker (all of a node)"
+    )
+    cluster.add_argument(
+        "--ray-ship",
+        action="store_true",
+        help="send the file to each node once, instead of reading --model's path there; either is verified there",
+    )
     key_options(batch, "sign the batch's digest with this private key (see keygen)")
