@@ -7,7 +7,6 @@ import threading
 from dataclasses import dataclass
 from typing import Any
 
-from bankml import __version__
 from bankml.batch.computation import Computation
 from bankml.batch.local import LocalWorker, batch_library
 from bankml.batch.model_copy import CopyOptions, ModelCopy, verified_copy
@@ -48,9 +47,8 @@ class ModelActor:
         except MemoryError:
             self._state = ActorRefused(node, "has too little memory for the model")
             return
-        assert library.resident is not None  # it was just loaded
         self._worker = LocalWorker(library)
-        self._state = ActorReady(node, Computation.of_resident(library.resident, __version__))
+        self._state = ActorReady(node, self._worker.computation)
 
     def ready(self) -> ActorReady | ActorRefused:
         return self._state

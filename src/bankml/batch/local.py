@@ -7,7 +7,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from bankml import __version__
 from bankml.api.routes import NativeApplication
+from bankml.batch.computation import Computation
 from bankml.batch.entry import answer_line
 from bankml.batch.request import BatchRequest
 from bankml.batch.worker import WorkerLost
@@ -84,6 +86,12 @@ class LocalWorker:
         self.name = name
         self._library = library
         self._application = NativeApplication(library)
+
+    @property
+    def computation(self) -> Computation:
+        """What the model that is loaded computes with."""
+        assert self._library.resident is not None  # as long as no other model is requested
+        return Computation.of_resident(self._library.resident, __version__)
 
     @property
     def width(self) -> int:

@@ -6,15 +6,15 @@ import time
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING
 
-from bankml import __version__
-from bankml.batch.computation import Computation
 from bankml.batch.digest import BatchDigest
 from bankml.batch.output import DIGEST, BatchOutput, locked_output
 from bankml.batch.reading import count, lines_of, sha256_of
 from bankml.batch.request import BatchRequest, read_line
 from bankml.batch.run import BatchRun, Resumed, resume, unfinished
 from bankml.batch.worker import Worker
+from bankml.cli.batch_options import SAMPLE
 from bankml.cli.batch_progress import batch_progress
 from bankml.cli.issuer import signing_key
 from bankml.cli.output import about, note, say
@@ -24,6 +24,9 @@ from bankml.files import atomic_write
 from bankml.library.load import LoadOptions, parallel_of
 from bankml.library.registry import Registry
 from bankml.library.supported import require_supported
+
+if TYPE_CHECKING:
+    from bankml.batch.local import LocalWorker
 
 API_KEY = "BANKML_API_KEY"
 """The environment variable of the key that servers require."""
@@ -36,6 +39,8 @@ RAY_WIDTH = 4
 
 
 def batch(arguments: Namespace) -> int:
+    if arguments.verify is not None:
+        return _verify(arguments)
     _check(arguments)
     key = None
     if arguments.sign_key is not None:  # what is wrong with it is known before anything is computed
@@ -59,7 +64,22 @@ def batch(arguments: Namespace) -> int:
     return 0
 
 
+def _verify(arguments: Namespace) -> int:
+    from bankml.cli.batch_verify import verify
+
+    for option in ("output", "registry", "server", "ray", "sign_key"):
+        if getattr(arguments, option):
+            raise UsageError(f"--{option.replace('_', '-')} has no effect with --verify")
+    if arguments.model is None:
+        raise UsageError("name the model's file with --model: --verify computes answers again")
+    return verify(arguments, lambda: _opened(arguments, 0.0))
+
+
 def _check(arguments: Namespace) -> None:
+    if arguments.sample != SAMPLE:
+        raise UsageError("--sample has no effect without --verify")
+    if arguments.key is not None and not arguments.server:
+        raise UsageError("--key has no effect without --server or --verify")
     if arguments.output is None:
         raise UsageError("name the file of the answers with -o")
     if arguments.server:
@@ -160,6 +180,13 @@ def _ray_workers(arguments: Namespace, resumed: Resumed, moment: float) -> Itera
 
 
 def _local_worker(arguments: Namespace, resumed: Resumed, moment: float) -> Worker:
+    worker = _opened(arguments, moment)
+    if arguments.registry is None:
+        resumed.require_same(worker.computation)
+    return worker
+
+
+def _opened(arguments: Namespace, moment: float) -> "LocalWorker":
     from dataclasses import replace
 
     from bankml.batch.local import LocalWorker, batch_library
@@ -179,10 +206,7 @@ def _local_worker(arguments: Namespace, resumed: Resumed, moment: float) -> Work
     )
     with about(file):
         options = replace(options, parallel=parallel_of(verified.header, options))
-        library = batch_library(verified, options, moment, arguments.registry, arguments.any_model)
-    if arguments.registry is None and library.resident is not None:
-        resumed.require_same(Computation.of_resident(library.resident, __version__))
-    return LocalWorker(library)
+        return LocalWorker(batch_library(verified, options, moment, arguments.registry, arguments.any_model))
 
 
 def _startup(arguments: Namespace) -> tuple[str, str]:

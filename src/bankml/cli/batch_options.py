@@ -4,6 +4,7 @@ from bankml.cli.arguments import POOLINGS, Command, from_1_to, prompt_options
 from bankml.cli.proof_commands import key_options
 from bankml.model.limits import DEFAULT_CONTEXT, MAX_CONTEXT, MAX_PARALLEL, MAX_THREADS
 
+SAMPLE = "1%"
 MAX_WORKERS = 10_000
 
 
@@ -45,7 +46,9 @@ def add_batch_command(command: Command) -> None:
         help="answer with these servers, up to --parallel requests at once each (8); --model names the pin of their"
         " model, and $BANKML_API_KEY is their key",
     )
-    servers.add_argument("--key", metavar="PUB.pem", help="require receipts that this key signed")
+    servers.add_argument(
+        "--key", metavar="PUB.pem", help="require receipts, with --verify a digest, that this key signed"
+    )
     cluster = batch.add_argument_group("on a Ray cluster")
     cluster.add_argument(
         "--ray",
@@ -64,5 +67,14 @@ def add_batch_command(command: Command) -> None:
         "--ray-ship",
         action="store_true",
         help="send the file to each node once, instead of reading --model's path there; either is verified there",
+    )
+    verifying = batch.add_argument_group("to verify an output")
+    verifying.add_argument(
+        "--verify",
+        metavar="OUTPUT.jsonl",
+        help="check every line, every receipt and the digest of this output of INPUT, and compute a sample again",
+    )
+    verifying.add_argument(
+        "--sample", metavar="N", default=SAMPLE, help=f"with --verify: how many, a number or a share ({SAMPLE}%)"
     )
     key_options(batch, "sign the batch's digest with this private key (see keygen)")
