@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from bankml.engine.completion import MICRO_BATCH
+from bankml.engine.completion import MICRO_BATCH, Job
 from bankml.engine.engine import Engine
 from bankml.engine.slot import Slot, common_prefix
 from bankml.engine.slots import Slots
@@ -62,10 +62,11 @@ class AlignedSlots(Slots):
 
     @contextmanager
     def for_prompt(
-        self, prompt: Sequence[int], number: int | None, reuse: bool, cancelled: Callable[[], bool], copies: int = 0
+        self, job: Job, n_ctx: int, cancelled: Callable[[], bool], copies: int = 0
     ) -> Iterator[Sequence[Slot]]:
-        """A slot with the reusable part of `prompt`, and `copies` others; `number` and `reuse` are ignored."""
-        with self._taken(lambda: self._prepared(prompt, copies), cancelled) as slots:
+        """A slot with the reusable part of the prompt, and `copies` others; which one `job` names is ignored, and
+        whether it uses the cache."""
+        with self._taken(lambda: self._prepared(job.prompt, copies), cancelled) as slots:
             try:
                 yield slots
             finally:
