@@ -140,7 +140,7 @@ def write_tokenizer(folder, metadata):
         "normalizer": {"type": "NFC"} if pre == "qwen2" else None,
         "pre_tokenizer": {
             "type": "Sequence",
-            "pretokenizers": [*PRETOKENIZERS[pre][:-1], {**PRETOKENIZERS[pre][-1], "trim_offsets": True}],
+            "pretokenizers": [*PRETOKENIZERS[pre].steps[:-1], {**PRETOKENIZERS[pre].steps[-1], "trim_offsets": True}],
         },
         "post_processor": {"type": "ByteLevel", "add_prefix_space": False},
         "decoder": {"type": "ByteLevel"},

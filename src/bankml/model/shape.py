@@ -171,7 +171,7 @@ class HuggingFaceMapping:
     `extra_keys` are header keys, without the architecture's prefix, that llama.cpp's converter adds; `factors` such
     keys with the field of config.json that they come from and its default. `head_size_keys`: the head size is written
     "always", where it is "given", or "never". `fields`: values that fields of config.json must have, if they are
-    there. `rope_base`: the default of rope_theta.
+    there. `rope_base`: the default of rope_theta. `llama3_rope`: the type `llama3` of rope_scaling is known.
     """
 
     class_names: tuple[str, ...]
@@ -184,6 +184,7 @@ class HuggingFaceMapping:
     factors: Mapping[str, tuple[str, float]] = field(default_factory=dict)
     fields: Mapping[str, tuple[object, ...]] = field(default_factory=dict)
     rope_base: float = 10000.0
+    llama3_rope: bool = False
 
 
 def unsupported(reason: str) -> UnsupportedModel:

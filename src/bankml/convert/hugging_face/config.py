@@ -7,6 +7,10 @@ name.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+
+from bankml.convert.hugging_face import rope_factors
 from bankml.convert.hugging_face.fields import JsonConfig, glimpse
 from bankml.gguf.values import ValueType
 from bankml.gguf.writer import encode_value
@@ -123,7 +127,7 @@ def model_entries(config: JsonConfig, shape: ModelShape, name: str) -> Iterator[
         yield _count(f"{arch}.attention.key_length", shape.head_size)
         yield _count(f"{arch}.attention.value_length", shape.head_size)
     yield _real(f"{arch}.attention.layer_norm_rms_epsilon", config.number("rms_norm_eps"))
-    yield from _rope(config, arch, mapping.rope_base)
+    yield from _rope(config, arch)
     yield _count("general.file_type", 1)
     for key, value in mapping.extra_keys(shape).items():
         yield _count(f"{arch}.{key}", value)
@@ -147,23 +151,49 @@ _HARMLESS: dict[str, tuple[object, ...]] = {
 }
 
 
-def _rope(config: JsonConfig, arch: str, base: float) -> Iterator[MetadataEntry]:
-    """`rope_theta` (else `base`) with `rope_scaling`, or both in `rope_parameters`: no scaling, linear, or YaRN."""
+@dataclass(frozen=True)
+class _RopeScaling:
+    """`rope_scaling`, or `rope_parameters`, which has `rope_theta` too: the object, its type, and the base."""
+
+    given: JsonConfig
+    kind: str
+    base: float
+
+
+def _scaling(config: JsonConfig, arch: str) -> _RopeScaling:
+    """No scaling, linear, YaRN or Llama 3's. Raises Refused for any other."""
+    mapping = MAPPINGS[arch]
     key = "rope_parameters" if config.get("rope_parameters") is not None else "rope_scaling"
     if key == "rope_parameters":
         config.only("rope_scaling")
     given = config.object(key) if config.get(key) is not None else JsonConfig(config.name, {})
     kind = given.get("rope_type") or given.get("type") or "default"
-    if kind not in ("default", "none", "linear", "yarn"):
-        raise config.refuse(key, f"has the unsupported type {glimpse(kind)} (supported: linear, yarn)")
+    supported = ("linear", "yarn", *([rope_factors.KIND] if mapping.llama3_rope else []))
+    if kind not in ("default", "none", *supported):
+        raise config.refuse(key, f"has the unsupported type {glimpse(kind)} (supported: {', '.join(supported)})")
     if given.get("type") not in (None, kind):
         raise config.refuse(key, f"has two types, {glimpse(kind)} and {glimpse(given.get('type'))}")
+    known = _ROPE_KEYS | (set(rope_factors.FIELDS) if kind == rope_factors.KIND else set())
     for name in given.values:
-        if name not in _ROPE_KEYS:
+        if name not in known:
             given.only(name, *_HARMLESS.get(name, ()))
     where = given if given.get("rope_theta") is not None else config
-    theta = where.number("rope_theta") if where.get("rope_theta") is not None else base
-    yield _real(f"{arch}.rope.freq_base", theta)
+    base = where.number("rope_theta") if where.get("rope_theta") is not None else mapping.rope_base
+    return _RopeScaling(given, kind, base)
+
+
+def extra_tensors(config: JsonConfig, shape: ModelShape) -> dict[str, npt.NDArray[np.float32]]:
+    """The GGUF's tensors that the folder does not have, by name; they are its first. Raises Refused."""
+    scaling = _scaling(config, shape.architecture)
+    if scaling.kind != rope_factors.KIND:
+        return {}
+    return {"rope_freqs.weight": rope_factors.llama3_factors(scaling.given, scaling.base, shape.head_size)}
+
+
+def _rope(config: JsonConfig, arch: str) -> Iterator[MetadataEntry]:
+    scaling = _scaling(config, arch)
+    given, kind = scaling.given, scaling.kind
+    yield _real(f"{arch}.rope.freq_base", scaling.base)
     if kind not in ("linear", "yarn"):
         return
     yield _text(f"{arch}.rope.scaling.type", kind)

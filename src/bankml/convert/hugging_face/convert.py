@@ -20,6 +20,7 @@ from bankml.convert.hugging_face.config import (
     HEAD,
     MetadataEntry,
     Weight,
+    extra_tensors,
     model_entries,
     read_shape,
     sampling_entries,
@@ -116,8 +117,12 @@ def convert_folder(folder: str, target: str, name: str, progress: Progress | Non
         _check_tied_head(shards, shape)
         inputs += index
         inputs += [shard.hashed(progress) for shard in shards]
-        specs = [TensorSpec(weight.name, weight.shape[::-1], _type(weight)) for weight, _, _ in plan_]
+        extra = extra_tensors(config, shape)
+        specs = [TensorSpec(name, values.shape[::-1], F32) for name, values in extra.items()]
+        specs += [TensorSpec(weight.name, weight.shape[::-1], _type(weight)) for weight, _, _ in plan_]
         with writing(target, entries, specs) as out:
+            for values in extra.values():
+                out.write(values.astype("<f4").tobytes())
             for weight, shard, stored in plan_:
                 _write(out, weight, shard, stored, progress)
             for shard in shards:

@@ -1,7 +1,7 @@
 """tokenizer.json and tokenizer_config.json: a byte-level BPE vocabulary, as keys of a GGUF header.
 
 The keys and token types are those that llama.cpp b11192's converter writes. The pre-tokenizer is identified by its
-definition in tokenizer.json, not guessed from how it splits a text; one that is not exactly SmolLM's or Qwen2's is
+definition in tokenizer.json, not guessed from how it splits a text; one that is not exactly one of PRETOKENIZERS is
 refused. An NFC normalizer is accepted beside Qwen2's, as llama.cpp, which has none, accepts it.
 """
 
@@ -23,18 +23,47 @@ from bankml.gguf.writer import encode_array, encode_value
 
 NORMAL, CONTROL, USER_DEFINED, UNUSED = 1, 3, 4, 5
 
-QWEN2_PATTERN = (
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+# How often digits stand together is the difference between Qwen 2's pattern and Llama 3's, which is GPT-4's too.
+_WORDS = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|DIGITS| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
-PRETOKENIZERS: Mapping[str, list[dict[str, Any]]] = {
-    "smollm": [
-        {"type": "Digits", "individual_digits": True},
-        {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True},
-    ],
-    "qwen2": [
-        {"type": "Split", "pattern": {"Regex": QWEN2_PATTERN}, "behavior": "Isolated", "invert": False},
+QWEN2_PATTERN = _WORDS.replace("DIGITS", r"\p{N}")
+LLAMA3_PATTERN = _WORDS.replace("DIGITS", r"\p{N}{1,3}")
+TEKKEN_PATTERN = (
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+"
+    r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*"
+    r"|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+
+
+def _split(pattern: str) -> list[dict[str, Any]]:
+    return [
+        {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False},
         {"type": "ByteLevel", "add_prefix_space": False, "use_regex": False},
-    ],
+    ]
+
+
+@dataclass(frozen=True)
+class Pretokenizer:
+    """`steps` of tokenizer.json's pre_tokenizer. `ignore_merges` is what its model may say: whether a word that is a
+    token is not built from merges; `normalizers` are those that llama.cpp, which has none, accepts."""
+
+    steps: list[dict[str, Any]]
+    ignore_merges: tuple[bool, ...] = (False,)
+    normalizers: tuple[object, ...] = ()
+
+
+PRETOKENIZERS: Mapping[str, Pretokenizer] = {
+    "smollm": Pretokenizer(
+        [
+            {"type": "Digits", "individual_digits": True},
+            {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True},
+        ]
+    ),
+    "qwen2": Pretokenizer(_split(QWEN2_PATTERN), normalizers=({"type": "NFC"},)),
+    "llama-bpe": Pretokenizer(_split(LLAMA3_PATTERN), ignore_merges=(True,)),
+    "dbrx": Pretokenizer(_split(LLAMA3_PATTERN)),
+    "tekken": Pretokenizer(_split(TEKKEN_PATTERN), ignore_merges=(True, False)),
 }
 
 # The header's key for a token with a purpose. A class token replaces a missing bos, a separator a missing eos.
@@ -64,9 +93,11 @@ class TokenizerFiles:
 def tokenizer_entries(files: TokenizerFiles, config: JsonConfig, n_vocab: int) -> Iterator[MetadataEntry]:
     """The header's `tokenizer.*` keys. Raises Refused, naming file and field."""
     tokenizer, settings = files.tokenizer, files.settings
-    pre = pretokenizer(tokenizer)
-    _refuse_what_is_added(tokenizer, settings)
     model = _model(tokenizer)
+    pre = pretokenizer(tokenizer)
+    if tokenizer.object("decoder").get("type") != "ByteLevel":
+        raise tokenizer.refuse("decoder", "is not ByteLevel")
+    settings.only("add_prefix_space", False)
     texts, types = _rows(model, n_vocab)
     added = read_added_tokens(tokenizer, model.object("vocab").values)
     check_repetitions(added, settings, files.special_map, files.numbers)
@@ -82,21 +113,28 @@ def tokenizer_entries(files: TokenizerFiles, config: JsonConfig, n_vocab: int) -
     yield "tokenizer.ggml.merges", encode_array(ValueType.STRING, _merges(model))
     for key, token in _named(added, settings, config, n_vocab):
         yield f"tokenizer.ggml.{key}", encode_value(ValueType.UINT32, token)
-    for key in ("add_bos_token", "add_eos_token"):
-        yield f"tokenizer.ggml.{key}", encode_value(ValueType.BOOL, False)
+    for purpose, is_added in added_around(tokenizer, settings).items():
+        yield f"tokenizer.ggml.add_{purpose}_token", encode_value(ValueType.BOOL, is_added)
     yield "tokenizer.chat_template", encode_value(ValueType.STRING, files.template)
 
 
 def pretokenizer(tokenizer: JsonConfig) -> str:
-    """`smollm` or `qwen2`, by the structure of `pre_tokenizer` and the normalizer. Raises Refused for any other."""
+    """The name of a pre-tokenizer, by the structure of `pre_tokenizer`, `ignore_merges` of the model, and the
+    normalizer. Raises Refused for one that is not of PRETOKENIZERS."""
     value = tokenizer.get("pre_tokenizer")
     steps = value.get("pretokenizers") if isinstance(value, dict) and value.get("type") == "Sequence" else None
     bare = [_without_offsets(step) for step in steps] if isinstance(steps, list) else None
-    found = next((name for name, definition in PRETOKENIZERS.items() if bare == definition), None)
-    if found is None:
+    same = {name: one for name, one in PRETOKENIZERS.items() if bare == one.steps}
+    if not same:
         raise tokenizer.refuse("pre_tokenizer", f"is unsupported (supported: {', '.join(PRETOKENIZERS)})")
+    ignoring = tokenizer.object("model").get("ignore_merges") or False
+    found = next((name for name, one in same.items() if ignoring in one.ignore_merges), None)
+    if found is None:
+        raise tokenizer.refuse(
+            "model", f"has ignore_merges, which is unsupported with the pre-tokenizer {next(iter(same))}"
+        )
     normalizer = tokenizer.get("normalizer")
-    if normalizer is not None and not (found == "qwen2" and normalizer == {"type": "NFC"}):
+    if normalizer is not None and normalizer not in same[found].normalizers:
         raise tokenizer.refuse("normalizer", "changes the text, which is unsupported")
     return found
 
@@ -120,24 +158,43 @@ def _without_offsets(step: Any) -> Any:
     return {key: value for key, value in step.items() if key != "trim_offsets"} if isinstance(step, dict) else step
 
 
-def _refuse_what_is_added(tokenizer: JsonConfig, settings: JsonConfig) -> None:
-    """Adding tokens before or after a text is unsupported."""
-    for key in ("add_bos_token", "add_eos_token", "add_prefix_space"):
-        settings.only(key, False)
-    if tokenizer.object("decoder").get("type") != "ByteLevel":
-        raise tokenizer.refuse("decoder", "is not ByteLevel")
-    after = tokenizer.get("post_processor")
-    if after is None:
-        return
+def added_around(tokenizer: JsonConfig, settings: JsonConfig) -> dict[str, bool]:
+    """Which tokens are added to a text, by purpose, in the order of llama.cpp's converter: it takes them from the
+    post-processor, else from tokenizer_config.json. Raises Refused for more than a beginning-of-sequence token."""
+    after, found = tokenizer.get("post_processor"), dict[str, bool]()
     steps = after.get("processors") if isinstance(after, dict) and after.get("type") == "Sequence" else [after]
-    if not isinstance(steps, list) or not all(map(_adds_nothing, steps)):
-        raise tokenizer.refuse("post_processor", "adds tokens to a text, which is unsupported")
+    for step in (steps if isinstance(steps, list) else [steps]) if after is not None else ():
+        given = step if isinstance(step, dict) else {}
+        if given.get("type") == "ByteLevel":
+            found = {"bos": False, "eos": False} | found
+        elif given.get("type") == "TemplateProcessing" and (flags := _added_by_template(given, settings)) is not None:
+            found |= flags
+        else:
+            raise tokenizer.refuse("post_processor", "adds more than bos_token to a text, which is unsupported")
+    for purpose in ("bos", "eos", "sep"):
+        is_added = settings.get(f"add_{purpose}_token")
+        if isinstance(is_added, bool):
+            found.setdefault(purpose, is_added)
+    if found.get("eos") or found.get("sep"):
+        raise settings.refuse("add_eos_token or add_sep_token", "is true, which is unsupported")
+    return found
 
 
-def _adds_nothing(step: Any) -> bool:
-    kind = step.get("type") if isinstance(step, dict) else None
-    plain = [{"Sequence": {"id": "A", "type_id": 0}}]
-    return kind == "ByteLevel" or (kind == "TemplateProcessing" and step.get("single") == plain)
+def _added_by_template(step: Mapping[str, Any], settings: JsonConfig) -> dict[str, bool] | None:
+    """What a TemplateProcessing adds; None for another one than nothing, or bos_token before each text."""
+
+    def text(name: str) -> dict[str, Any]:
+        return {"Sequence": {"id": name, "type_id": 0 if name == "A" else 1}}
+
+    bos = token_text(settings.get("bos_token"))
+    first, second = ({"SpecialToken": {"id": bos, "type_id": number}} for number in (0, 1))
+    if step.get("single") == [text("A")]:
+        return {}
+    if step.get("single") != [first, text("A")] or not isinstance(bos, str):
+        return None
+    if step.get("pair") == [first, text("A"), second, text("B")]:
+        return {"bos": True, "sep": False}
+    return {"bos": True}
 
 
 def _model(tokenizer: JsonConfig) -> JsonConfig:
@@ -145,7 +202,7 @@ def _model(tokenizer: JsonConfig) -> JsonConfig:
     if model.text("type") != "BPE":
         raise model.refuse("type", f"is {glimpse(model.get('type'))}, which is unsupported (supported: BPE)")
     model.only("byte_fallback", False)
-    model.only("ignore_merges", False)
+    model.only("ignore_merges", False, True)
     model.only("dropout")
     model.only("continuing_subword_prefix", "")
     model.only("end_of_word_suffix", "")

@@ -38,6 +38,7 @@ HUGGING_FACE = HuggingFaceMapping(
     kv_heads_required=False,
     pairs_rope_rows=True,
     extra_keys=lambda shape: {"vocab_size": shape.n_vocab, "rope.dimension_count": shape.head_size},
+    llama3_rope=True,
 )
 
 
