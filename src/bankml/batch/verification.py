@@ -33,7 +33,7 @@ OpenReplay = Callable[[ReplayRecord], Library]
 
 
 @dataclass(frozen=True)
-class Sample:
+class BatchSample:
     """Which lines are computed again: `share` of all (0 to 1), or `count`; at least one, chosen at random."""
 
     share: float | None = None

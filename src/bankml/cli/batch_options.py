@@ -1,6 +1,6 @@
 """The options of `bankml batch`."""
 
-from bankml.cli.arguments import POOLINGS, Command, from_1_to, prompt_options
+from bankml.cli.arguments import POOLINGS, Command, Parser, from_1_to, prompt_options
 from bankml.cli.proof_commands import key_options
 from bankml.model.limits import DEFAULT_CONTEXT, MAX_CONTEXT, MAX_PARALLEL, MAX_THREADS
 
@@ -18,6 +18,14 @@ def add_batch_command(command: Command) -> None:
     batch.add_argument("input", metavar="INPUT.jsonl", help="requests, one a line, as for OpenAI's batch API")
     batch.add_argument("-o", "--output", metavar="OUTPUT.jsonl", help="the answers, in the order of the requests")
     batch.add_argument("--quiet", action="store_true", help="print no progress")
+    _in_this_process(batch)
+    _with_servers(batch)
+    _on_a_cluster(batch)
+    _verifying(batch)
+    key_options(batch, "sign the batch's digest with this private key (see keygen)")
+
+
+def _in_this_process(batch: Parser) -> None:
     computing = batch.add_argument_group("in this process")
     computing.add_argument("--model", metavar="FILE", help="the model's file")
     computing.add_argument("--fork", metavar="FORK.json", help="its file of records (default: FILE.FORK.json)")
@@ -37,6 +45,9 @@ def add_batch_command(command: Command) -> None:
     computing.add_argument("--embeddings", action="store_true", help="embed inputs as long as the context")
     computing.add_argument("--pooling", choices=POOLINGS[:-1], help="how an input's tokens become one vector")
     prompt_options(computing)
+
+
+def _with_servers(batch: Parser) -> None:
     servers = batch.add_argument_group("with running servers")
     servers.add_argument(
         "--server",
@@ -49,6 +60,9 @@ def add_batch_command(command: Command) -> None:
     servers.add_argument(
         "--key", metavar="PUB.pem", help="require receipts, with --verify a digest, that this key signed"
     )
+
+
+def _on_a_cluster(batch: Parser) -> None:
     cluster = batch.add_argument_group("on a Ray cluster")
     cluster.add_argument(
         "--ray",
@@ -68,6 +82,9 @@ def add_batch_command(command: Command) -> None:
         action="store_true",
         help="send the file to each node once, instead of reading --model's path there; either is verified there",
     )
+
+
+def _verifying(batch: Parser) -> None:
     verifying = batch.add_argument_group("to verify an output")
     verifying.add_argument(
         "--verify",
@@ -77,4 +94,3 @@ def add_batch_command(command: Command) -> None:
     verifying.add_argument(
         "--sample", metavar="N", default=SAMPLE, help=f"with --verify: how many, a number or a share ({SAMPLE}%)"
     )
-    key_options(batch, "sign the batch's digest with this private key (see keygen)")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from bankml.batch.local import LocalWorker
 from bankml.batch.output import DIGEST
 from bankml.batch.reading import count
-from bankml.batch.verification import Sample, Verification, require_digest
+from bankml.batch.verification import BatchSample, Verification, require_digest
 from bankml.batch.worker import Worker
 from bankml.cli.batch_progress import batch_progress
 from bankml.cli.output import about, say
@@ -53,12 +53,12 @@ def verify(arguments: Namespace, open_local: Callable[[], LocalWorker]) -> int:
     return 0
 
 
-def sample_of(text: str) -> Sample:
+def sample_of(text: str) -> BatchSample:
     """Raises UsageError for what is neither a share like 1% nor a number."""
     if found := SHARE.fullmatch(text):
         share = float(found[1]) / 100
         if 0 < share <= 1:
-            return Sample(share=share)
+            return BatchSample(share=share)
     elif text.isascii() and text.isdigit() and int(text) > 0:
-        return Sample(count=int(text))
+        return BatchSample(count=int(text))
     raise UsageError(f"--sample {text} is neither a share from 0% to 100% nor a number of lines from 1")
