@@ -35,7 +35,7 @@ def model(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory):
-    return write_input(tmp_path_factory.mktemp("input") / "in.jsonl", requests(33))
+    return write_input(tmp_path_factory.mktemp("input") / "in.jsonl", requests(16))
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bankml.batch.actor import ActorReady, ActorRefused, ModelActor
+from bankml.batch.computation import Computation
 from bankml.batch.model_copy import CopyOptions, ModelCopy
 from bankml.batch.request import BatchRequest
 from bankml.batch.worker import WorkerLost, WorkerPaused
@@ -22,6 +23,9 @@ from bankml.files import problem
 
 POLL_S = 0.5
 """Seconds between two looks whether an answer is still wanted."""
+
+PATIENCE_S = 30.0
+"""Seconds for which a further worker is waited for before the batch begins."""
 
 RESTARTS = 20
 """How often Ray starts an actor anew, which a full memory may end again and again."""
@@ -104,52 +108,56 @@ def _content(path: str) -> Any:
 
 
 def _usable(workers: Sequence[RayWorker], note: Note) -> list[RayWorker]:
-    """Those that are ready, all of which compute the same. Workers for which the cluster has no room yet are used once
-    it has: one that is ready is enough to begin."""
+    """Those that can be used, all of which compute the same. Workers for which the cluster has no room yet, or which
+    still load the model, are used once they are ready: one that is ready is enough to begin."""
     found: list[RayWorker] = []
+    expected: Computation | None = None
     for worker in workers:
+        worker.expected = expected
         try:
-            ready = worker.wait_ready(needed=not found)
+            worker.wait_ready(None if expected is None else PATIENCE_S)
         except WorkerLost as lost:
             note(f"dropped: {worker.name} {lost.reason}")
             continue
-        if ready is not None and found and found[0].computation is not None:
-            different = found[0].computation.difference(ready.computation)
-            if different:
-                note(f"dropped: {worker.name} does not compute the same as {found[0].name}: {different}")
-                continue
+        expected = expected or worker.computation
         found.append(worker)
-    if not any(worker.computation for worker in found):
+    if expected is None:
         raise Refused("no worker of the Ray cluster can be used")
     return found
 
 
 class RayWorker:
-    """One actor. `computation` is what it computes with, None until it is known."""
+    """One actor. `computation` is what it computes with, None until it is ready; `expected` what all compute with."""
 
     def __init__(self, ray: Any, actor: Any, number: int, width: int) -> None:
         self.name = f"worker {number}"
         self.width = width
-        self.computation: Any = None
+        self.computation: Computation | None = None
+        self.expected: Computation | None = None
         self._ray = ray
         self._actor = actor
         self._interrupted = threading.Event()
 
-    def wait_ready(self, needed: bool, cancelled: Callable[[], bool] | None = None) -> ActorReady | None:
-        """Waits until the actor has verified its copy; None where it has no place yet and is not `needed`. Raises
-        WorkerLost."""
-        state = self._wait(self._actor.ready.remote(), cancelled or self._interrupted.is_set, None if needed else 30.0)
-        if state is None:
-            return None
+    def wait_ready(self, seconds: float | None) -> None:
+        """Waits until the actor has verified its copy, or so many seconds. Raises WorkerLost."""
+        state = self._wait(self._actor.ready.remote(), self._interrupted.is_set, seconds)
+        if state is not None:
+            self._admit(state)
+
+    def _admit(self, state: ActorReady | ActorRefused) -> None:
+        """Raises WorkerLost for an actor that was refused, or computes something else than the others."""
         self._require(state)
-        self.computation = state.computation
+        assert isinstance(state, ActorReady)
         self.name = f"{self.name.partition(' on ')[0]} on {state.node}"
-        ready: ActorReady = state
-        return ready
+        if self.expected is not None and (different := self.expected.difference(state.computation)):
+            raise WorkerLost(f"does not compute the same as the others: {different}")
+        self.computation = state.computation
 
     def answer(self, request: BatchRequest, cancelled: Callable[[], bool]) -> bytes:
         """Raises WorkerPaused while Ray starts the actor anew, WorkerLost once it does not, or for one that is refused;
         Cancelled."""
+        if self.computation is None:
+            raise WorkerPaused("is not ready yet: it loads the model, or the cluster has no room for it")
         try:
             found = self._wait(self._actor.answer.remote(request), cancelled)
         except self._ray.exceptions.RayError as error:
@@ -162,7 +170,7 @@ class RayWorker:
         """Waits until the actor is there again. Raises WorkerLost, Cancelled."""
         while True:
             try:
-                self._require(self._wait(self._actor.ready.remote(), cancelled))
+                self._admit(self._wait(self._actor.ready.remote(), cancelled))
                 return
             except self._ray.exceptions.ActorUnavailableError:
                 if self._interrupted.wait(POLL_S) or cancelled():
