@@ -95,14 +95,14 @@ def test_a_worker_that_is_killed_is_started_anew(source, model, whole, nodes, tm
     """The only one there is: what it was computing is computed by its successor, which verifies its file again."""
     import psutil
 
-    nodes.add()
+    raylet = nodes.add().all_processes["raylet"][0].process.pid
     output = tmp_path / "out.jsonl"
 
     def kill():
         while not output.exists() or output.stat().st_size < 3000:
             time.sleep(0.001)
-        for process in psutil.process_iter(["cmdline"]):
-            if process.info["cmdline"] and process.info["cmdline"][0].startswith("ray::ModelActor"):
+        for process in psutil.Process(raylet).children(recursive=True):
+            if process.cmdline()[:1] and process.cmdline()[0].startswith("ray::ModelActor"):
                 process.kill()
 
     killer = threading.Thread(target=kill)

@@ -11,13 +11,15 @@ import time
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from bankml.batch.digest import BatchDigest, DigestFile
 from bankml.batch.entry import read_entry
 from bankml.batch.local import LocalWorker, batch_library
 from bankml.batch.output import DIGEST, JOURNAL
-from bankml.batch.request import InputLine, read_line
+from bankml.batch.request import TEXT, InputLine, read_line
 from bankml.cli import main
 from bankml.gate.verify import record, verify
 from bankml.library.load import LoadOptions
@@ -100,6 +102,32 @@ def test_each_answer_is_the_one_that_its_request_gets_alone(model):
     for request in random.Random(3).sample(asked, len(asked)):
         line = together.answer(request, lambda: False)
         assert line == worker(model, parallel=1).answer(request, lambda: False)
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    asked=st.lists(
+        st.tuples(
+            st.sampled_from([0, 1, 511, 512, 513, 1024, 1030]),  # tokens that it has in common with all others
+            st.sampled_from([1, 2, 511, 512, 513, 1023, 1024, 1025, 1100]),  # its length
+        ),
+        min_size=2,
+        max_size=6,
+    )
+)
+def test_prompts_around_the_edges_of_micro_batches(workers, asked):
+    """Whatever they share, and however long they are: each answer, receipt and trace is that of an empty cache."""
+    together, alone = workers
+    prompts = [([7] * shared + [20 + i] * length)[:length] for i, (shared, length) in enumerate(asked)]
+    bodies = [{"prompt": prompt, "max_tokens": 3, "logit_bias": [[256, False]]} for prompt in prompts]
+    for request in read([{"custom_id": "a", "method": "POST", "url": TEXT, "body": body} for body in bodies]):
+        alone._library.resident.engine.slots[0].clear()
+        assert together.answer(request, lambda: False) == alone.answer(request, lambda: False)
+
+
+@pytest.fixture(scope="module")
+def workers(model):
+    return worker(model, parallel=3, n_ctx=2048), worker(model, parallel=1, n_ctx=2048)
 
 
 @pytest.mark.parametrize("name", ["gemma3", "qwen3moe"])

@@ -141,15 +141,25 @@ LIES = {
 
 
 @pytest.mark.parametrize("name", LIES)
-def test_a_server_that_lies_is_dropped_by_name(application, name, whole, source, tmp_path, capfd):
+def test_what_a_lie_is(application, name):
     alter, message = LIES[name]
+    request = read_line(InputLine(1, json.dumps(chat(0, max_tokens=2)).encode()))
+    with House(False_(application, alter)) as liar:
+        worker = ServerWorker(ServerClient(liar.url), 1)
+        worker.connect()
+        with pytest.raises(WorkerLost) as lost:
+            worker.answer(request, lambda: False)
+        worker.close()
+    assert message in lost.value.reason
+
+
+def test_a_server_that_lies_is_dropped_by_name(application, whole, source, tmp_path, capfd):
     output = tmp_path / "out.jsonl"
-    with House(application) as honest, House(False_(application, alter)) as liar:
-        urls = [house.url for house in (liar, honest)]
-        assert main(command(source, output, "--server", *urls)) == 2
+    with House(application) as honest, House(False_(application, LIES["text"][0])) as liar:
+        assert main(command(source, output, "--server", liar.url, honest.url)) == 2
     assert both(output) == both(whole)
     printed = capfd.readouterr().err
-    assert f"dropped: {urls[0]} " in printed and message in printed and urls[1] not in printed
+    assert f"dropped: {liar.url} lies: " in printed and honest.url not in printed
 
 
 def test_pins_and_keys(application, model, tmp_path, capfd, source):
