@@ -125,9 +125,11 @@ def test_a_false_output(name, whole, verify, tmp_path):
 def test_the_digest_is_another(whole, verify, tmp_path, key):
     lines = whole.read_bytes().splitlines()
     digest = (whole.parent / f"{whole.name}{DIGEST}").read_bytes()
-    code, printed = verify(rewritten(tmp_path, lines, digest.replace(b'"root": "', b'"root": "0')), "--sample", "1")
+    code, printed = verify(
+        rewritten(tmp_path, lines, digest.replace(b'"root": "', b'"root": "0')), "--sample", "1", *OPTIONS
+    )
     assert code == 2 and "is not the digest of the output: its root is" in printed
-    code, printed = verify(rewritten(tmp_path, lines), "--sample", "1", "--key", key.public)
+    code, printed = verify(rewritten(tmp_path, lines), "--sample", "1", "--key", key.public, *OPTIONS)
     assert code == 2 and "it is not signed" in printed
 
 

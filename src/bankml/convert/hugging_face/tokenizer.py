@@ -44,7 +44,7 @@ def _split(pattern: str) -> list[dict[str, Any]]:
 
 
 @dataclass(frozen=True)
-class Pretokenizer:
+class StoredPretokenizer:
     """`steps` of tokenizer.json's pre_tokenizer. `ignore_merges` is what its model may say: whether a word that is a
     token is not built from merges; `normalizers` are those that llama.cpp, which has none, accepts."""
 
@@ -53,17 +53,17 @@ class Pretokenizer:
     normalizers: tuple[object, ...] = ()
 
 
-PRETOKENIZERS: Mapping[str, Pretokenizer] = {
-    "smollm": Pretokenizer(
+PRETOKENIZERS: Mapping[str, StoredPretokenizer] = {
+    "smollm": StoredPretokenizer(
         [
             {"type": "Digits", "individual_digits": True},
             {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True},
         ]
     ),
-    "qwen2": Pretokenizer(_split(QWEN2_PATTERN), normalizers=({"type": "NFC"},)),
-    "llama-bpe": Pretokenizer(_split(LLAMA3_PATTERN), ignore_merges=(True,)),
-    "dbrx": Pretokenizer(_split(LLAMA3_PATTERN)),
-    "tekken": Pretokenizer(_split(TEKKEN_PATTERN), ignore_merges=(True, False)),
+    "qwen2": StoredPretokenizer(_split(QWEN2_PATTERN), normalizers=({"type": "NFC"},)),
+    "llama-bpe": StoredPretokenizer(_split(LLAMA3_PATTERN), ignore_merges=(True,)),
+    "dbrx": StoredPretokenizer(_split(LLAMA3_PATTERN)),
+    "tekken": StoredPretokenizer(_split(TEKKEN_PATTERN), ignore_merges=(True, False)),
 }
 
 # The header's key for a token with a purpose. A class token replaces a missing bos, a separator a missing eos.
