@@ -9,7 +9,7 @@ WERROR := -C cmake.define.BANKML_WERROR=ON
 CPP := $(shell find native -name '*.cpp' -o -name '*.h' -o -name '*.inc' | grep -v -e native/capi/ -e unicode_tables -e iq/codes.h)
 SOURCES := $(shell find src native include -type f -not -name '*.pyc') CMakeLists.txt pyproject.toml
 
-.PHONY: demo test test-clients test-ray capi develop lint docs sanitize tsan oracle test-oracle clean
+.PHONY: demo test test-wheel coverage test-clients test-ray capi develop lint docs sanitize tsan oracle test-oracle clean
 demo: $(VENV)/installed
 	$(BIN)/bankml demo
 
@@ -31,6 +31,16 @@ test-clients: develop
 test-ray: develop
 	$(BIN)/pip install -q "ray>=2.9"
 	$(BIN)/pytest -q -m ray
+
+# The wheel, installed without anything else in an environment of its own, answers from a model.
+test-wheel: develop
+	scripts/test_wheel.sh $(BIN)
+
+# Which lines of the Python code the ordinary tests run.
+coverage: develop
+	$(BIN)/pip install -q "coverage>=7.4"
+	$(BIN)/coverage run --source=bankml --data-file=build/coverage -m pytest -q
+	$(BIN)/coverage report --data-file=build/coverage --skip-covered --sort=cover
 
 # libbankml.so, libbankml.a, bankml.h and bankml.pc, in the environment's own bankml package.
 capi: $(VENV)/installed

@@ -171,6 +171,11 @@ def _machine_commands(command: Command) -> None:
     )
     completion.add_argument("shell", choices=("bash", "zsh", "fish"))
 
+    doctor = command("doctor", "doctor", "print what a report of a fault needs to say of this machine", "doctor")
+    doctor.add_argument("--registry", metavar="DIR", help="also what is pinned in DIR")
+    doctor.add_argument("--paths", action="store_true", help="also paths, and the values of BANKML_ variables")
+    doctor.add_argument("--json", action="store_true", help="print one JSON object")
+
     command("version", "version", "print the version", "version")
 
 
