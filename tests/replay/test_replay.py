@@ -42,6 +42,15 @@ ASKED = {
     "completion": ("/completion", {"prompt": "Once", "n_predict": 20, "temperature": 1}),
     "tokens": ("/completion", {"prompt": [65, 66, "then"], "n_predict": 9, "stream": True, "n_probs": 2}),
     "prompts": ("/completion", {"prompt": ["Once", "Twice", "Thrice"], "n_predict": 9, "temperature": 1}),
+    "fields": ("/completion", {"prompt": "Once", "n_predict": 9, "response_fields": ["content"]}),
+    "fields of prompts": (
+        "/completion",
+        {"prompt": ["Once", "Twice"], "n_predict": 5, "response_fields": ["content", "tokens_predicted"]},
+    ),
+    "fields streamed": (
+        "/completion",
+        {"prompt": "Once", "stream": True, "n_predict": 9, "response_fields": ["content"]},
+    ),
     "text": ("/v1/completions", {"prompt": "Once", "max_tokens": 9, "stream": True}),
     "echo": ("/v1/completions", {"prompt": "Once upon", "max_tokens": 9, "echo": True, "logprobs": 2}),
     "echo alone": ("/v1/completions", {"prompt": "Once upon", "max_tokens": 0, "echo": True, "logprobs": 2}),

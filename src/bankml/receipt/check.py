@@ -67,8 +67,9 @@ def check(request_body: bytes, answer: bytes) -> Checked:
     The answer is a JSON object, an event stream, or lines of JSON. Its text is at the place where that API has it. A
     receipt has `logprobs_sha256` exactly when the answer carries probabilities, and the answer's counts are its own.
     """
+    selected = _selects_fields(request_body)
     try:
-        sources = _json_texts(answer)
+        sources = _json_texts(answer, selected)
         translation = Translation()
         objects = [translation.of(_object(source)) for source in sources]
     except UnicodeDecodeError as error:
@@ -76,7 +77,7 @@ def check(request_body: bytes, answer: bytes) -> Checked:
     except ValueError as error:
         return Checked(None, "", (f"the answer cannot be read: {error}",))
     field = prompt_field_of(request_body)
-    text = "".join(part for found in objects for part in texts(found, field))
+    text = "".join(part for found in objects for part in texts(found, field, selected))
     receipts = [found[RECEIPT_KEY] for found in objects if RECEIPT_KEY in found]
     if len(receipts) != 1 or not isinstance(receipts[0], dict):
         return Checked(None, text, (f"the answer carries {len(receipts)} receipts, not one",))
@@ -97,7 +98,7 @@ def check(request_body: bytes, answer: bytes) -> Checked:
             *_messages_differ(receipt, objects),
             _logprobs_differ(receipt, sources),
             *_arrays_differ(objects),
-            *(() if _several(objects) else _counts_differ(receipt, objects)),
+            *(() if _several(objects, selected) else _counts_differ(receipt, objects)),
             _mixed(objects),
             *_unreadable(receipt, sources),
         )
@@ -224,8 +225,10 @@ def _counts_differ(receipt: Mapping[str, object], objects: Iterable[Mapping[str,
             yield f"{' + '.join(names)} is {shown}, but the receipt's {' + '.join(COUNTS[names])} is {true}"
 
 
-def _several(objects: Sequence[Mapping[str, object]]) -> bool:
+def _several(objects: Sequence[Mapping[str, object]], selected: bool) -> bool:
     """Whether it has several answers: what it counts then is one of them, as in llama-server, and the receipt all."""
+    if selected and len(objects) > 1:  # their indices may be left out
+        return True
     found = [*_choices(objects), *(one for one in objects if "stop" in one and "choices" not in one)]
     return any(one.get("index") not in (None, 0) for one in found)
 
@@ -254,8 +257,19 @@ def _mixed(objects: Iterable[Mapping[str, object]]) -> str | None:
     return f"the answer has {' and '.join(found)}, which no one API's answers have" if len(found) > 1 else None
 
 
-def _json_texts(answer: bytes) -> list[str]:
-    """The JSON objects of an answer as text: one, or one for each event or line of a complete stream."""
+def _selects_fields(request_body: bytes) -> bool:
+    """Whether the request is one of `/completion` whose `response_fields` leave out `stop`."""
+    try:
+        body = json.loads(request_body)
+    except (ValueError, RecursionError):
+        return False
+    fields = body.get("response_fields") if isinstance(body, dict) else None
+    return isinstance(fields, list) and bool(fields) and "stop" not in fields
+
+
+def _json_texts(answer: bytes, selected: bool = False) -> list[str]:
+    """The JSON objects of an answer as text: one, or one for each event or line of a complete stream. Of an answer with
+    `selected` fields it is the receipt that ends the stream."""
     body = answer.decode("utf-8")
     if body.lstrip().startswith("[") and (elements := _elements(body)):
         return elements
@@ -268,7 +282,8 @@ def _json_texts(answer: bytes) -> list[str]:
     if events[-1] == "[DONE]":
         return events[:-1]
     last = _object(events[-1])
-    if last.get("stop") is not True and last.get("type") not in ENDS:  # what ends a stream of /completion, and others
+    ended = last.get("stop") is True or last.get("type") in ENDS or (selected and RECEIPT_KEY in last)
+    if not ended:  # what ends a stream of /completion, and others
         raise ValueError("the stream ends without data: [DONE]")
     return events
 
@@ -313,11 +328,12 @@ def prompt_field_of(request_body: bytes) -> PromptField | None:
     return found[0] if len(found) == 1 else None
 
 
-def texts(found: Mapping[str, object], field: PromptField | None = None) -> Iterable[str]:
+def texts(found: Mapping[str, object], field: PromptField | None = None, selected: bool = False) -> Iterable[str]:
     """The parts of the text in one JSON object (a response, an event or a line), which `response_sha256` covers.
 
     An object with `choices` is of `/v1`, one with `done` of `/api`, one with `stop` of `/completion`; text elsewhere
-    than their clients look for it is none. `field` decides between a chat's place and a prompt's.
+    than their clients look for it is none. `field` decides between a chat's place and a prompt's. `selected`: the
+    request's `response_fields` leave out `stop`.
     """
     choices = found.get("choices")
     if isinstance(choices, list):
@@ -326,7 +342,7 @@ def texts(found: Mapping[str, object], field: PromptField | None = None) -> Iter
                 yield from _said(choice, "message" if "message" in choice else "delta", "text", field)
     elif "done" in found:
         yield from _said(found, "message", "response", field)
-    elif "stop" in found and isinstance(text := found.get("content"), str):
+    elif ("stop" in found or selected) and isinstance(text := found.get("content"), str):
         yield text
 
 
