@@ -9,7 +9,7 @@ WERROR := -C cmake.define.BANKML_WERROR=ON
 CPP := $(shell find native -name '*.cpp' -o -name '*.h' -o -name '*.inc' | grep -v -e native/capi/ -e unicode_tables -e iq/codes.h)
 SOURCES := $(shell find src native include -type f -not -name '*.pyc') CMakeLists.txt pyproject.toml
 
-.PHONY: demo test test-wheel coverage test-clients test-ray capi develop lint docs sanitize tsan oracle test-oracle clean
+.PHONY: demo test test-wheel soak coverage test-clients test-ray capi develop lint docs sanitize tsan oracle test-oracle clean
 demo: $(VENV)/installed
 	$(BIN)/bankml demo
 
@@ -35,6 +35,11 @@ test-ray: develop
 # The wheel, installed without anything else in an environment of its own, answers from a model.
 test-wheel: develop
 	scripts/test_wheel.sh $(BIN)
+
+# Mixed clients for some minutes; fails where something grows or gets lost.
+MINUTES ?= 10
+soak: develop
+	$(BIN)/python -m benchmarks.soak $(MODEL) --minutes $(MINUTES)
 
 # Which lines of the Python code the ordinary tests run.
 coverage: develop
