@@ -16,7 +16,7 @@ import numpy as np
 
 from bankml import _native
 from tests.ggml import Backend
-from tests.model.weight_blocks import FORMATS, random_rows, random_weights
+from tests.model.weight_blocks import FORMATS, arranged, random_rows, random_weights
 
 COLUMNS = 2048
 
@@ -46,7 +46,7 @@ def timed(run: Callable[[], object]) -> float:
 
 def measure(backend: Backend, name: str, n: int, rows: int, rounds: int) -> Figure:
     weights, x = random_weights(3, name, rows, COLUMNS), random_rows(4, n, COLUMNS)
-    part = (FORMATS[name].id, weights.reshape(-1), rows)
+    part = (FORMATS[name].id, arranged(FORMATS[name].id, weights, COLUMNS), rows)
     projection = _native.Projection(_native.Pool(1), COLUMNS, [part])
     y = np.zeros((n, rows), np.float32)
     with backend.prepared_mul_mat(FORMATS[name].id, weights, x) as (theirs, result):

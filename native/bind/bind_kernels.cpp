@@ -157,10 +157,16 @@ public:
     void look_up(const ConstInt32s &tokens, const Rows &y) const {
         require(y.shape(0) == tokens.shape(0) && y.shape(1) == columns_, "an embedding's output does not fit");
         const std::size_t rows = held_.shape(0) / row_bytes_;
+        std::vector<std::uint8_t> arranged(format_.layout ? row_bytes_ : 0);
         for (std::size_t i = 0; i < tokens.shape(0); ++i) {
             const std::int32_t token = tokens.data()[i];
             require(token >= 0 && std::size_t(token) < rows, "a token is not in the vocabulary");
-            format_.widen(held_.data() + std::size_t(token) * row_bytes_, columns_, y.data() + i * columns_);
+            const std::uint8_t *row = held_.data() + std::size_t(token) * row_bytes_;
+            if (format_.layout) {
+                format_.layout->row(held_.data(), rows, row_bytes_, std::size_t(token), arranged.data());
+                row = arranged.data();
+            }
+            format_.widen(row, columns_, y.data() + i * columns_);
         }
     }
 
@@ -304,6 +310,17 @@ void bind_conversions(nb::module_ &m) {
         x_, y_, NoGil());
 }
 
+// Puts `data`, matrices of `rows` rows one behind the other, from the file's order into the one that products read.
+void arrange(int type, std::size_t columns, std::size_t rows, const WritableBytes &data) {
+    const WeightFormat &format = weight_format(type);
+    require(columns > 0 && columns % format.block_weights == 0, "a matrix's rows are not whole blocks");
+    const std::size_t row_bytes = format.row_bytes(columns);
+    require(rows > 0 && data.shape(0) % (rows * row_bytes) == 0, "a matrix's bytes do not fit its shape");
+    for (std::size_t at = 0; format.layout && at < data.shape(0); at += rows * row_bytes) {
+        format.layout->arrange(data.data() + at, rows, row_bytes);
+    }
+}
+
 }  // namespace
 
 void bind_formats(nb::module_ &m) {
@@ -312,6 +329,7 @@ void bind_formats(nb::module_ &m) {
         .def_ro("name", &WeightFormat::name)
         .def_ro("block_weights", &WeightFormat::block_weights)
         .def_ro("block_bytes", &WeightFormat::block_bytes)
+        .def_prop_ro("arranged", [](const WeightFormat &format) { return format.layout != nullptr; })
         .def_prop_ro("activation", [](const WeightFormat &format) { return format.activation->name; })
         .def_prop_ro("row_multiple", [](const WeightFormat &format) {
             return std::max(format.block_weights, format.activation->block);
@@ -323,6 +341,8 @@ void bind_formats(nb::module_ &m) {
         }
         return found;
     });
+    m.def("arrange", &arrange, nb::arg("type"), nb::arg("columns"), nb::arg("rows"), nb::arg("data").noconvert(),
+          NoGil());
     m.def(
         "dequantize",
         [](int type, const Bytes &data, const Vector &y) {

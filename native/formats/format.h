@@ -6,10 +6,11 @@
 #include <span>
 
 #include "activations/activation.h"
+#include "formats/row_layout.h"
 
 namespace bankml {
 
-// y[c * ldy + r] = w[r] . x[c] for `rows` rows of k weights as they stand in the file and n columns of activations, an
+// y[c * ldy + r] = w[r] . x[c] for `rows` rows of k weights, in the format's layout, and n columns of activations, an
 // array in the format's activation format. `scratch` is for block products alone.
 using Product = void(const std::uint8_t *w, std::size_t rows, std::size_t k, const void *x, std::size_t n, float *y,
                      std::size_t ldy, float *scratch);
@@ -46,6 +47,8 @@ struct WeightFormat {
     // For a matrix of this shape and `span` rows of activations that one sequence has in its micro-batch.
     Choice (*choose)(std::size_t rows, std::size_t columns, std::size_t span);
     Products products[max_families];  // the portable ones: the definition
+    // nullptr: row after row, as in the file.
+    const RowLayout *layout = nullptr;
 
     std::size_t row_bytes(std::size_t columns) const { return columns / block_weights * block_bytes; }
 };

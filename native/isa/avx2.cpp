@@ -61,7 +61,9 @@ void override_kernels(Kernels &k) {
 constinit const ProductOverride overrides[] = {
     {&f16_format, f16_dot_family, {.rows = avx2::f16_rows}},
     {&f16_format, f16_gemm_family, {.block = avx2::f16_gemm, .plan = f16_gemm_plan}},
-    {&q1_0_format, 0, {.rows = product_of<Q8Column, avx2::q1_0_rows>}},
+    {&q1_0_format,
+     0,
+     {.block = block_product_of<Q8Column, avx2::q1_0_block>, .block_from = 1, .plan = avx2::q1_0_plan}},
     {&q2_0_format, 0, {.rows = product_of<Q8Column, avx2::q2_0_rows>}},
     {&q8_0_format, 0, {.rows = product_of<Q8Column, avx2::q8_0_rows>}},
     {&q4_0_format,

@@ -24,10 +24,7 @@ constinit const ProductOverride overrides[] = {
     {&f16_format, f16_gemm_family, {.block = avx512::f16_gemm, .plan = f16_gemm_plan}},
     {&q1_0_format,
      0,
-     {.rows = product_of<Q8Column, avx512::q1_0_rows>,
-      .block = block_product_of<Q8Column, avx512::q1_0_block>,
-      .block_from = 8,
-      .plan = avx512::q1_0_plan}},
+     {.block = block_product_of<Q8Column, avx512::q1_0_block>, .block_from = 1, .plan = avx512::q1_0_plan}},
     {&q2_0_format, 0, {.rows = product_of<Q8Column, avx512::q2_0_rows>}},
 };
 

@@ -9,6 +9,7 @@ namespace {
 
 constexpr std::size_t piece_rows = 32;    // rows of a piece: what every instruction set finds side by side
 constexpr std::size_t slab_columns = 64;  // columns that meet a piece while it is in the cache
+constexpr std::size_t few_columns = 8;    // so few take less time than reading the weights
 constexpr std::size_t buffer_align = 16;  // floats between two formats' buffers
 
 // The activations in one format: where its columns are.
@@ -91,11 +92,16 @@ struct Cut {
 };
 
 Cut cut_of(const Products &products, const Matrix &m, std::size_t count, std::size_t total_rows, std::size_t threads) {
+    const std::size_t streamed = streamed_rows(total_rows, m.format->row_bytes(m.columns), threads);
     if (products.block && (count >= products.block_from || !products.rows)) {
-        return {true, products.plan(m.columns)};
+        BlockPlan plan = products.plan(m.columns);
+        if (count == 1) {  // what is prepared pays for itself on a few pieces of those
+            plan.rows = std::min(plan.rows, 4 * streamed);
+        }
+        return {true, plan};
     }
-    if (count == 1) {
-        return {false, {streamed_rows(total_rows, m.format->row_bytes(m.columns), threads), 1, 0}};
+    if (count <= few_columns) {
+        return {false, {streamed, few_columns, 0}};
     }
     return {false, {piece_rows, slab_columns, 0}};
 }

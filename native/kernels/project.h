@@ -8,7 +8,7 @@
 
 namespace bankml {
 
-// rows x columns weights of one type, row after row, in memory that outlives it.
+// rows x columns weights of one type, in its format's layout, in memory that outlives it.
 struct Matrix {
     const WeightFormat *format;
     const std::uint8_t *data;

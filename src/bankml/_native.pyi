@@ -30,11 +30,16 @@ class WeightFormat:
     @property
     def block_bytes(self) -> int: ...
     @property
+    def arranged(self) -> bool: ...  # whether products read rows in another order than the file's
+    @property
     def activation(self) -> str: ...  # what activations are converted to
     @property
     def row_multiple(self) -> int: ...  # a row has a multiple of so many weights
 
 def weight_formats() -> list[WeightFormat]: ...  # in the order of their numbers
+
+# data: matrices of `rows` rows one behind the other, put from the file's order into the one that products read
+def arrange(type: int, columns: int, rows: int, data: NDArray[np.uint8]) -> None: ...
 def dequantize(type: int, data: NDArray[np.uint8], y: F32) -> None: ...  # whole blocks to y [n]
 
 class CacheFormat:

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bankml import _native
-from tests.model.weight_blocks import FORMATS, random_weights
+from tests.model.weight_blocks import FORMATS, arranged, random_weights
 
 FAST = [name for name in _native.kernel_sets() if name != "portable"]
 POOLS = {n: _native.Pool(n) for n in (1, 2, 3, 5)}
@@ -95,7 +95,7 @@ def random_blocks(rng, kind, rows, k):
 
 def widened(kind, rows, k, blocks):
     y = np.zeros((rows, k), np.float32)
-    _native.Embedding(kind, k, blocks.reshape(-1)).look_up(np.arange(rows, dtype=np.int32), y)
+    _native.Embedding(kind, k, arranged(kind, blocks, k)).look_up(np.arange(rows, dtype=np.int32), y)
     return y
 
 
@@ -113,7 +113,7 @@ def test_quantized_products(kind, rows, groups, columns, seed):
 
     def product():
         y = np.zeros((columns, rows), np.float32)
-        _native.Projection(POOLS[2], k, [(kind, blocks.reshape(-1), rows)]).apply(x, y)
+        _native.Projection(POOLS[2], k, [(kind, arranged(kind, blocks, k), rows)]).apply(x, y)
         return y
 
     same(product)
@@ -125,7 +125,7 @@ def test_quantized_products_are_near_the_widened_ones(kind):
     rows, k = 48, 1024
     blocks, x = random_blocks(rng, kind, rows, k), rng.standard_normal((3, k)).astype(np.float32)
     y = np.zeros((3, rows), np.float32)
-    _native.Projection(POOLS[1], k, [(kind, blocks.reshape(-1), rows)]).apply(x, y)
+    _native.Projection(POOLS[1], k, [(kind, arranged(kind, blocks, k), rows)]).apply(x, y)
     want = x.astype(np.float64) @ widened(kind, rows, k, blocks).T.astype(np.float64)
     assert np.abs(y - want).max() < 0.02 * np.abs(want).max()
 
@@ -229,13 +229,13 @@ def attention_by_definition(qkv, k, v, order, position, softcap, window):
 
 
 @pytest.mark.parametrize("n", [1, 3, 40])
-@pytest.mark.parametrize("kind", ["Q8_0", "Q4_K", "IQ4_XS", "F16"])
+@pytest.mark.parametrize("kind", ["Q8_0", "Q4_K", "IQ4_XS", "F16", "Q1_0", "Q2_0"])
 def test_experts(kind, n):
     """Each row by itself, through the experts of its highest probabilities, but for types that have panels."""
     rng = np.random.default_rng(n)
     count, used, width, inner, number = 12, 3, 256, 512, FORMATS[kind].id
     parts = [
-        (number, random_weights(seed, kind, count * rows, columns).reshape(-1), rows)
+        (number, arranged(number, random_weights(seed, kind, count * rows, columns), columns, rows), rows)
         for seed, rows, columns in ((1, inner, width), (2, inner, width), (3, width, inner))
     ]
     experts = _native.Experts(POOLS[2], count, used, width, *parts)
@@ -272,7 +272,7 @@ def test_experts_of_several_spans_have_the_bits_of_each(kind):
     rng = np.random.default_rng(8)
     count, used, width, inner, number = 2, 2, 256, 256, FORMATS[kind].id
     parts = [
-        (number, random_weights(seed, kind, count * rows, columns).reshape(-1), rows)
+        (number, arranged(number, random_weights(seed, kind, count * rows, columns), columns, rows), rows)
         for seed, rows, columns in ((1, inner, width), (2, inner, width), (3, width, inner))
     ]
     experts = _native.Experts(POOLS[2], count, used, width, *parts)

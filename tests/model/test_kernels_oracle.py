@@ -5,6 +5,7 @@ import pytest
 
 from bankml import _native
 from tests.ggml import F16, NEOX, NORMAL, Ggml, library
+from tests.model.weight_blocks import arranged
 
 pytestmark = pytest.mark.oracle
 KERNELS = _native.kernel_sets()
@@ -260,7 +261,7 @@ def test_quantized_product(kernel_set, ggml, rng, kind, columns):
     rows, k = 251, 384
     blocks, x = random_blocks(rng, kind, rows, k), hard_rows(rng, columns, k)
     ours = np.zeros((columns, rows), np.float32)
-    _native.Projection(_native.Pool(2), k, [(kind, blocks.reshape(-1), rows)]).apply(x, ours)
+    _native.Projection(_native.Pool(2), k, [(kind, arranged(kind, blocks, k), rows)]).apply(x, ours)
     assert_same_numbers(ours, ggml.mul_mat(kind, blocks, rows, k, x))
 
 
@@ -270,7 +271,7 @@ def test_quantized_product_over_thousands_of_rows(kernel_set, ggml, rng, kind, s
     blocks, x = random_blocks(rng, kind, rows, k), hard_rows(rng, 3, k)
     x[0], x[1, 5] = rng.standard_normal(k), np.inf
     ours = np.zeros((3, rows), np.float32)
-    _native.Projection(_native.Pool(2), k, [(kind, blocks.reshape(-1), rows)]).apply(x, ours)
+    _native.Projection(_native.Pool(2), k, [(kind, arranged(kind, blocks, k), rows)]).apply(x, ours)
     assert_same_numbers(ours, ggml.mul_mat(kind, blocks, rows, k, x))
 
 
@@ -279,6 +280,6 @@ def test_embedding_rows_are_the_dequantized_blocks(rng, kind, symbol):
     rows, k = 4000, 128
     blocks = random_blocks(rng, kind, rows, k)
     ours, theirs = np.zeros((rows, k), np.float32), np.zeros((rows, k), np.float32)
-    _native.Embedding(kind, k, blocks.reshape(-1)).look_up(np.arange(rows, dtype=np.int32), ours)
+    _native.Embedding(kind, k, arranged(kind, blocks, k)).look_up(np.arange(rows, dtype=np.int32), ours)
     getattr(library("ggml-base"), symbol)(blocks.ctypes.data_as(_p()), theirs.ctypes.data_as(_p()), _i64(rows * k))
     assert_same_bits(ours, theirs)

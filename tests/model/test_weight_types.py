@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from bankml import _native
 from bankml.gguf.block_types import BLOCK_TYPES
 from tests.model.test_kernels import POOLS, same, with_kernels
-from tests.model.weight_blocks import FORMATS, product, random_rows, random_weights, widened
+from tests.model.weight_blocks import FORMATS, arranged, product, random_rows, random_weights, widened
 
 RECORDED = json.loads((Path(__file__).parents[1] / "recordings" / "model" / "weight_types.json").read_text())
 types = pytest.mark.parametrize("name", FORMATS)
@@ -62,6 +62,30 @@ def test_every_instruction_set_computes_the_definition(name, rows, groups, n, ha
 
 
 @types
+@pytest.mark.parametrize("rows", [1, 31, 32, 70, 96])
+def test_arranged_rows_are_the_files(name, rows):
+    """Two matrices one behind the other: as many bytes, and the rows that the file's order gives."""
+    columns, one = 512, FORMATS[name]
+    both = random_weights(rows, name, 2 * rows, columns)
+    data = arranged(one.id, both, columns, rows)
+    assert data.size == both.size and (one.arranged and rows >= 32) != np.array_equal(data, both.reshape(-1))
+    for matrix, weights in zip(data.reshape(2, -1), both.reshape(2, rows, -1), strict=True):
+        got, want = np.zeros((rows, columns), np.float32), np.zeros(rows * columns, np.float32)
+        _native.Embedding(one.id, columns, np.ascontiguousarray(matrix)).look_up(np.arange(rows, dtype=np.int32), got)
+        _native.dequantize(one.id, np.ascontiguousarray(weights).reshape(-1), want)
+        assert np.array_equal(got.reshape(-1).view(np.uint32), want.view(np.uint32))
+
+
+def test_rows_that_do_not_fit_are_not_arranged():
+    kind, data = FORMATS["Q2_0"].id, np.zeros(32 * 18, np.uint8)
+    for columns, rows in ((64, 0), (64, 31), (65, 32)):
+        with pytest.raises(ValueError, match="a matrix's"):
+            _native.arrange(kind, columns, rows, data)
+    with pytest.raises(TypeError):
+        _native.arrange(kind, 64, 32, bytes(data))
+
+
+@types
 def test_products_are_near_the_widened_ones(name):
     weights, x = random_weights(3, name, 48, 1024), random_rows(4, 10, 1024)
     for n in (1, 10):
@@ -84,7 +108,7 @@ def test_a_projection_may_mix_types():
     x = random_rows(7, 9, 512)
     matrices = {name: random_weights(8, name, 40, 512) for name in FORMATS}
     y = np.zeros((9, 40 * len(FORMATS)), np.float32)
-    parts = [(FORMATS[name].id, weights.reshape(-1), 40) for name, weights in matrices.items()]
+    parts = [(FORMATS[name].id, arranged(FORMATS[name].id, weights, 512), 40) for name, weights in matrices.items()]
     for pool in POOLS.values():
         _native.Projection(pool, 512, parts).apply(x, y)
         for i, (name, weights) in enumerate(matrices.items()):

@@ -49,16 +49,26 @@ def random_rows(seed: int, n: int, columns: int) -> np.ndarray:
     return (rng.randint(-4096, 4097, (n, columns)).astype(np.float32) / np.float32(1024) * sizes).astype(np.float32)
 
 
+def arranged(kind: int, weights: np.ndarray, columns: int, rows: int | None = None) -> np.ndarray:
+    """Rows [n, …] in the file's order as products read them: uint8 [bytes]. `kind`: ggml's number of the type; `rows`:
+    those of each matrix, all of them where there is one."""
+    data = weights.reshape(-1).copy()
+    _native.arrange(kind, columns, rows or len(weights), data)
+    return data
+
+
 def product(pool: _native.Pool, name: str, weights: np.ndarray, x: np.ndarray, span: int | None = None) -> np.ndarray:
     """x [n, columns] times the matrix: [n, rows]."""
     rows, y = len(weights), np.zeros((len(x), len(weights)), np.float32)
-    _native.Projection(pool, x.shape[1], [(FORMATS[name].id, weights.reshape(-1), rows)]).apply(x, y, span)
+    kind, columns = FORMATS[name].id, x.shape[1]
+    _native.Projection(pool, columns, [(kind, arranged(kind, weights, columns), rows)]).apply(x, y, span)
     return y
 
 
 def widened(name: str, weights: np.ndarray, columns: int) -> np.ndarray:
     """The weights as float32 [rows, columns]."""
     y = np.zeros((len(weights), columns), np.float32)
-    embedding = _native.Embedding(FORMATS[name].id, columns, weights.reshape(-1))
+    kind = FORMATS[name].id
+    embedding = _native.Embedding(kind, columns, arranged(kind, weights, columns))
     embedding.look_up(np.arange(len(weights), dtype=np.int32), y)
     return y

@@ -1,5 +1,6 @@
 // The definition of the Q1_0 product (ggml_vec_dot_q1_0_q8_0).
 #include <cmath>
+#include <vector>
 
 #include "formats/q1_0/q1_0.h"
 #include "kernels/half.h"
@@ -12,11 +13,13 @@ namespace {
 // the four blocks' products are chained, then scaled, then summed as lanes.
 void rows_product(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8Column *columns, std::size_t n,
                   float *y, std::size_t ldy) {
-    for (std::size_t r = 0; r < rows; ++r, w += k / q1_0_weights * q1_0_block_bytes) {
+    std::vector<std::uint8_t> row(k / q1_0_weights * q1_0_block_bytes);
+    for (std::size_t r = 0; r < rows; ++r) {
+        q1_0_layout.row(w, rows, row.size(), r, row.data());
         for (std::size_t c = 0; c < n; ++c) {
             float lane[8] = {};
             for (std::size_t b = 0; b < k / q1_0_weights; ++b) {
-                const std::uint8_t *block = w + b * q1_0_block_bytes;
+                const std::uint8_t *block = row.data() + b * q1_0_block_bytes;
                 const float scale = half_to_float(block_scale(block));
                 for (std::size_t l = 0; l < 8; ++l) {
                     float part = 0.0f;
@@ -59,6 +62,7 @@ constinit const WeightFormat q1_0_format = {
     .widen = widen,
     .choose = one_family,
     .products = {{.rows = product_of<Q8Column, rows_product>}},
+    .layout = &q1_0_layout,
 };
 
 }  // namespace bankml

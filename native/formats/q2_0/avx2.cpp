@@ -1,11 +1,102 @@
-// The Q2_0 product in AVX2.
+// The Q2_0 product in AVX2: a register holds one word of eight interleaved rows.
 #include <cmath>
 
 #include "formats/avx2_blocks.h"
+#include "formats/interleaved_avx2.h"
 #include "formats/q2_0/q2_0.h"
 
 namespace bankml::avx2 {
 namespace {
+
+using interleaved::word_bytes;
+
+// The sums of code * q over 32 values of each of C columns, for R registers of eight rows: two words of codes, each of
+// which gives four codes at once for every of its four shifts. Pairs are at most 2 * 3 * 128, eight of them fit into 16
+// bits. A column's values are `q[c] + at`.
+template <std::size_t R, std::size_t C>
+inline void code_sums(const std::uint8_t *w, const std::int8_t *const *q, std::size_t at, __m256i (&sums)[C][R]) {
+    const __m256i two_bits = _mm256_set1_epi8(3);
+#pragma GCC unroll 2
+    for (int t = 0; t < 2; ++t, w += word_bytes) {
+#pragma GCC unroll 4
+        for (int s = 0; s < 4; ++s) {
+            __m256i values[C];
+#pragma GCC unroll 2
+            for (std::size_t c = 0; c < C; ++c) {
+                std::int32_t four;
+                std::memcpy(&four, q[c] + at + t * 16 + s * 4, 4);
+                values[c] = _mm256_set1_epi32(four);
+            }
+#pragma GCC unroll 4
+            for (std::size_t r = 0; r < R; ++r) {
+                const __m256i words = load_bytes(w + r * 32);
+                const __m256i codes = _mm256_and_si256(s ? _mm256_srli_epi32(words, 2 * s) : words, two_bits);
+#pragma GCC unroll 2
+                for (std::size_t c = 0; c < C; ++c) {
+                    const __m256i pairs = _mm256_maddubs_epi16(codes, values[c]);
+                    sums[c][r] = t == 0 && s == 0 ? pairs : _mm256_add_epi16(sums[c][r], pairs);
+                }
+            }
+        }
+    }
+#pragma GCC unroll 4
+    for (std::size_t r = 0; r < R; ++r) {
+#pragma GCC unroll 2
+        for (std::size_t c = 0; c < C; ++c) {
+            sums[c][r] = pairs_to_fours(sums[c][r]);
+        }
+    }
+}
+
+// R registers of eight rows of a group, from its register `first` on, against C columns.
+template <std::size_t R, std::size_t C>
+void multiply_registers(const std::uint8_t *w, std::size_t first, std::size_t blocks, const Q8Column *columns, float *y,
+                        std::size_t ldy) {
+    const std::int8_t *q[C];
+    __m256 acc[C][R];
+#pragma GCC unroll 2
+    for (std::size_t c = 0; c < C; ++c) {
+        q[c] = columns[c].q;
+#pragma GCC unroll 4
+        for (std::size_t r = 0; r < R; ++r) {
+            acc[c][r] = _mm256_setzero_ps();
+        }
+    }
+    for (std::size_t b = 0; b < blocks; ++b, w += interleaved::block_bytes) {
+        prefetch_block(w);
+        __m256 part[C][R];
+#pragma GCC unroll 2
+        for (std::size_t h = 0; h < 2; ++h) {
+            __m256i sums[C][R];
+            code_sums<R, C>(w + h * 2 * word_bytes + first * 32, q, b * q2_0_weights + h * 32, sums);
+#pragma GCC unroll 2
+            for (std::size_t c = 0; c < C; ++c) {
+                const __m256i sum = _mm256_set1_epi32(columns[c].sum[b * 2 + h]);  // a code stands for code - 1
+                const __m256 d = _mm256_set1_ps(columns[c].d[b * 2 + h]);
+#pragma GCC unroll 4
+                for (std::size_t r = 0; r < R; ++r) {
+                    const __m256 whole = _mm256_cvtepi32_ps(_mm256_sub_epi32(sums[c][r], sum));
+                    part[c][r] = h == 0 ? _mm256_mul_ps(d, whole) : _mm256_fmadd_ps(d, whole, part[c][r]);
+                }
+            }
+        }
+#pragma GCC unroll 4
+        for (std::size_t r = 0; r < R; ++r) {
+            const __m256 scale = scales(w, first + r);
+#pragma GCC unroll 2
+            for (std::size_t c = 0; c < C; ++c) {
+                acc[c][r] = _mm256_fmadd_ps(scale, part[c][r], acc[c][r]);
+            }
+        }
+    }
+#pragma GCC unroll 2
+    for (std::size_t c = 0; c < C; ++c) {
+#pragma GCC unroll 4
+        for (std::size_t r = 0; r < R; ++r) {
+            _mm256_storeu_ps(y + c * ldy + (first + r) * 8, acc[c][r]);
+        }
+    }
+}
 
 // Eight bytes of two-bit codes to 32 bytes.
 inline __m256i spread_codes(const std::uint8_t *codes) {
@@ -24,37 +115,43 @@ inline __m256i spread_codes(const std::uint8_t *codes) {
 
 }  // namespace
 
-void q2_0_rows(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8Column *columns, std::size_t n, float *y,
+void q2_0_rest(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8Column *columns, std::size_t n, float *y,
                std::size_t ldy) {
     const std::size_t blocks = k / q2_0_weights;
     for (std::size_t r = 0; r < rows; ++r, w += blocks * q2_0_block_bytes) {
-        for_columns<4>(n, [&]<std::size_t C>(std::size_t first) {
-            float total[C] = {};
+        for (std::size_t c = 0; c < n; ++c) {
+            const Q8Column &x = columns[c];
+            float total = 0.0f;
             for (std::size_t b = 0; b < blocks; ++b) {
                 const std::uint8_t *block = w + b * q2_0_block_bytes;
-                const __m256i low = spread_codes(block + 2), high = spread_codes(block + 10);
-                const float scale = widen_one(block_scale(block));
-                for (std::size_t c = 0; c < C; ++c) {
-                    const Q8Column &x = columns[first + c];
-                    const std::int8_t *q = x.q + b * q2_0_weights;
-                    const __m256i first_fours = pairs_to_fours(_mm256_maddubs_epi16(low, load_bytes(q)));
-                    const __m256i next_fours = pairs_to_fours(_mm256_maddubs_epi16(high, load_bytes(q + 32)));
-                    // Both sums at once: of each 128 bits, then of their halves.
-                    const __m256i eights = _mm256_hadd_epi32(first_fours, next_fours);
-                    const __m256i sixteens = _mm256_hadd_epi32(eights, eights);
-                    const __m128i whole =
-                        _mm_add_epi32(_mm256_castsi256_si128(sixteens), _mm256_extracti128_si256(sixteens, 1));
-                    const std::int32_t one = _mm_cvtsi128_si32(whole) - x.sum[b * 2];
-                    const std::int32_t two = _mm_extract_epi32(whole, 1) - x.sum[b * 2 + 1];
-                    const float part = std::fma(x.d[b * 2 + 1], float(two), x.d[b * 2] * float(one));
-                    total[c] = std::fma(scale, part, total[c]);
-                }
+                const std::int8_t *q = x.q + b * q2_0_weights;
+                const __m256i low = _mm256_maddubs_epi16(spread_codes(block + 2), load_bytes(q));
+                const __m256i high = _mm256_maddubs_epi16(spread_codes(block + 10), load_bytes(q + 32));
+                const std::int32_t one = sum_all(pairs_to_fours(low)) - x.sum[b * 2];
+                const std::int32_t two = sum_all(pairs_to_fours(high)) - x.sum[b * 2 + 1];
+                const float part = std::fma(x.d[b * 2 + 1], float(two), x.d[b * 2] * float(one));
+                total = std::fma(widen_one(block_scale(block)), part, total);
             }
-            for (std::size_t c = 0; c < C; ++c) {
-                y[(first + c) * ldy + r] = total[c];
-            }
-        });
+            y[c * ldy + r] = total;
+        }
     }
+}
+
+void q2_0_rows(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8Column *columns, std::size_t n, float *y,
+               std::size_t ldy) {
+    const std::size_t blocks = k / q2_0_weights, group = blocks * interleaved::block_bytes;
+    std::size_t r = 0;
+    for (; r + interleaved::group_rows <= rows; r += interleaved::group_rows, w += group) {
+        std::size_t c = 0;
+        for (; c + 2 <= n; c += 2) {
+            multiply_registers<2, 2>(w, 0, blocks, columns + c, y + c * ldy + r, ldy);
+            multiply_registers<2, 2>(w, 2, blocks, columns + c, y + c * ldy + r, ldy);
+        }
+        if (c < n) {
+            multiply_registers<4, 1>(w, 0, blocks, columns + c, y + c * ldy + r, ldy);
+        }
+    }
+    q2_0_rest(w, rows - r, k, columns, n, y + r, ldy);
 }
 
 }  // namespace bankml::avx2

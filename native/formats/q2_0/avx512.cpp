@@ -1,91 +1,83 @@
-// The Q2_0 product in AVX-512 (VL, BW, DQ, VBMI, VNNI).
+// The Q2_0 product in AVX-512 (VL, BW, DQ, VBMI, VNNI): a register holds one word of sixteen rows.
 #include <immintrin.h>
 
-#include <algorithm>
-
+#include "formats/interleaved_avx512.h"
 #include "formats/q2_0/q2_0.h"
-#include "kernels/avx2/vector.h"
 
 namespace bankml::avx512 {
 namespace {
 
-// Columns that share the unpacked weights; their accumulators stay in registers.
-constexpr std::size_t q2_0_columns = 8;
-// Rows that are computed side by side, one a lane.
-constexpr std::size_t q2_0_lanes = 16;
+using interleaved::word_bytes;
 
-// Sixteen rows' blocks of one index, unpacked: for each byte of codes its sixteen rows' four codes, and the scales.
-struct Unpacked {
-    __m512i codes[16];
-    __m512 scales;
-};
+// Columns that share the weights' codes; their sums stay in registers.
+constexpr std::size_t tile_columns = 4;
 
-inline void unpack_rows(const std::uint8_t *w, std::size_t row, Unpacked &u) {
-    alignas(64) std::uint16_t scale[q2_0_lanes];
-    __m128i lane[16];
-    for (std::size_t r = 0; r < q2_0_lanes; ++r) {
-        scale[r] = block_scale(w + r * row);
-        lane[r] = _mm_loadu_si128(reinterpret_cast<const __m128i *>(w + r * row + 2));
-    }
-    u.scales = _mm512_cvtph_ps(_mm256_load_si256(reinterpret_cast<const __m256i *>(scale)));
-    // Transpose 16 rows of 16 bytes, so that one register holds one byte of every row.
-    for (int width = 0; width < 4; ++width) {
-        __m128i next[16];
-        for (int i = 0; i < 8; ++i) {
-            next[2 * i] = _mm_unpacklo_epi8(lane[i], lane[i + 8]);
-            next[2 * i + 1] = _mm_unpackhi_epi8(lane[i], lane[i + 8]);
-        }
-        std::copy(next, next + 16, lane);
-    }
-    // Each byte becomes four: the 64-bit lane holds two rows' bytes at bits 0 and 32.
-    const __m512i shifts = _mm512_set1_epi64(0x2624222006040200);
+// The sums of code * q over 32 values of each column, for 32 rows: two words of codes, each of which gives four codes
+// at once for every of its four shifts. A column's values are `q[c] + at`.
+template <std::size_t C>
+inline void code_sums(const std::uint8_t *w, const std::int8_t *const *q, std::size_t at, __m512i (&sums)[C][2]) {
     const __m512i two_bits = _mm512_set1_epi8(3);
-    for (int t = 0; t < 16; ++t) {
-        u.codes[t] = _mm512_and_si512(_mm512_multishift_epi64_epi8(shifts, _mm512_cvtepu8_epi32(lane[t])), two_bits);
+    for (auto &column : sums) {
+        column[0] = column[1] = _mm512_setzero_si512();
+    }
+#pragma GCC unroll 2
+    for (int t = 0; t < 2; ++t, w += word_bytes) {
+        const __m512i low = _mm512_loadu_si512(w), high = _mm512_loadu_si512(w + word_bytes / 2);
+#pragma GCC unroll 4
+        for (int s = 0; s < 4; ++s) {
+            const __m512i a = _mm512_and_si512(s ? _mm512_srli_epi32(low, 2 * unsigned(s)) : low, two_bits);
+            const __m512i z = _mm512_and_si512(s ? _mm512_srli_epi32(high, 2 * unsigned(s)) : high, two_bits);
+#pragma GCC unroll 4
+            for (std::size_t c = 0; c < C; ++c) {
+                std::int32_t four;
+                std::memcpy(&four, q[c] + at + t * 16 + s * 4, 4);
+                const __m512i values = _mm512_set1_epi32(four);
+                sums[c][0] = _mm512_dpbusd_epi32(sums[c][0], a, values);
+                sums[c][1] = _mm512_dpbusd_epi32(sums[c][1], z, values);
+            }
+        }
     }
 }
 
-// The sums of code * q over 32 values, sixteen rows side by side, less the block's own sum: code - 1.
-inline __m512i block_sums(const __m512i codes[8], const std::int8_t *q, std::int32_t sum) {
-    __m512i total = _mm512_set1_epi32(-sum), other = _mm512_setzero_si512();
-    for (int t = 0; t < 8; t += 2) {
-        std::int32_t first, second;
-        std::memcpy(&first, q + t * 4, 4);
-        std::memcpy(&second, q + t * 4 + 4, 4);
-        total = _mm512_dpbusd_epi32(total, codes[t], _mm512_set1_epi32(first));
-        other = _mm512_dpbusd_epi32(other, codes[t + 1], _mm512_set1_epi32(second));
+// A group of 32 rows against C columns.
+template <std::size_t C>
+void multiply_group(const std::uint8_t *w, std::size_t blocks, const Q8Column *columns, float *y, std::size_t ldy) {
+    const std::int8_t *q[C];
+    __m512 acc[C][2];
+#pragma GCC unroll 4
+    for (std::size_t c = 0; c < C; ++c) {
+        q[c] = columns[c].q;
+        acc[c][0] = acc[c][1] = _mm512_setzero_ps();
     }
-    return _mm512_add_epi32(total, other);
-}
-
-inline void q2_0_sixteen(const std::uint8_t *w, std::size_t blocks, const Q8Column *columns, std::size_t n, float *y,
-                         std::size_t ldy) {
-    const std::size_t row = blocks * q2_0_block_bytes;
-    __m512 acc[q2_0_columns];
-    for (auto &v : acc) {
-        v = _mm512_setzero_ps();
-    }
-    const std::uint8_t *ahead = w + q2_0_lanes * row;  // past the array a prefetch does nothing
-    for (std::size_t b = 0; b < blocks; ++b, w += q2_0_block_bytes) {
-        // Sixteen rows are more streams than the hardware follows: the rows after these are asked for here, in their
-        // order.
-        for (std::size_t i = 0; i < q2_0_lanes * q2_0_block_bytes; i += 64, ahead += 64) {
-            _mm_prefetch(reinterpret_cast<const char *>(ahead), _MM_HINT_T0);
+    for (std::size_t b = 0; b < blocks; ++b, w += interleaved::block_bytes) {
+        prefetch_block(w);
+        __m512 part[C][2];
+#pragma GCC unroll 2
+        for (std::size_t h = 0; h < 2; ++h) {
+            __m512i sums[C][2];
+            code_sums<C>(w + h * 2 * word_bytes, q, b * q2_0_weights + h * 32, sums);
+#pragma GCC unroll 4
+            for (std::size_t c = 0; c < C; ++c) {
+                const __m512i sum = _mm512_set1_epi32(columns[c].sum[b * 2 + h]);  // a code stands for code - 1
+                const __m512 d = _mm512_set1_ps(columns[c].d[b * 2 + h]);
+#pragma GCC unroll 2
+                for (int i = 0; i < 2; ++i) {
+                    const __m512 whole = _mm512_cvtepi32_ps(_mm512_sub_epi32(sums[c][i], sum));
+                    part[c][i] = h == 0 ? _mm512_mul_ps(d, whole) : _mm512_fmadd_ps(d, whole, part[c][i]);
+                }
+            }
         }
-        Unpacked u;
-        unpack_rows(w, row, u);
-        for (std::size_t c = 0; c < n; ++c) {
-            const std::int8_t *q = columns[c].q + b * q2_0_weights;
-            const float *d = columns[c].d + b * 2;
-            const std::int32_t *sum = columns[c].sum + b * 2;
-            __m512 part = _mm512_mul_ps(_mm512_set1_ps(d[0]), _mm512_cvtepi32_ps(block_sums(u.codes, q, sum[0])));
-            part = _mm512_fmadd_ps(_mm512_set1_ps(d[1]), _mm512_cvtepi32_ps(block_sums(u.codes + 8, q + 32, sum[1])),
-                                   part);
-            acc[c] = _mm512_fmadd_ps(u.scales, part, acc[c]);
+        const __m512 low = scales(w, 0), high = scales(w, 1);
+#pragma GCC unroll 4
+        for (std::size_t c = 0; c < C; ++c) {
+            acc[c][0] = _mm512_fmadd_ps(low, part[c][0], acc[c][0]);
+            acc[c][1] = _mm512_fmadd_ps(high, part[c][1], acc[c][1]);
         }
     }
-    for (std::size_t c = 0; c < n; ++c) {
-        _mm512_storeu_ps(y + c * ldy, acc[c]);
+#pragma GCC unroll 4
+    for (std::size_t c = 0; c < C; ++c) {
+        _mm512_storeu_ps(y + c * ldy, acc[c][0]);
+        _mm512_storeu_ps(y + c * ldy + 16, acc[c][1]);
     }
 }
 
@@ -93,15 +85,21 @@ inline void q2_0_sixteen(const std::uint8_t *w, std::size_t blocks, const Q8Colu
 
 void q2_0_rows(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8Column *columns, std::size_t n, float *y,
                std::size_t ldy) {
-    const std::size_t blocks = k / q2_0_weights, row = blocks * q2_0_block_bytes;
-    const std::size_t whole = rows / q2_0_lanes * q2_0_lanes;
-    for (std::size_t c = 0; c < n; c += q2_0_columns) {
-        const std::size_t some = std::min(q2_0_columns, n - c);
-        for (std::size_t r = 0; r < whole; r += q2_0_lanes) {
-            q2_0_sixteen(w + r * row, blocks, columns + c, some, y + c * ldy + r, ldy);
+    const std::size_t blocks = k / q2_0_weights, group = blocks * interleaved::block_bytes;
+    std::size_t r = 0;
+    for (; r + interleaved::group_rows <= rows; r += interleaved::group_rows, w += group) {
+        std::size_t c = 0;
+        for (; c + tile_columns <= n; c += tile_columns) {
+            multiply_group<tile_columns>(w, blocks, columns + c, y + c * ldy + r, ldy);
+        }
+        switch (n - c) {
+            case 1: multiply_group<1>(w, blocks, columns + c, y + c * ldy + r, ldy); break;
+            case 2: multiply_group<2>(w, blocks, columns + c, y + c * ldy + r, ldy); break;
+            case 3: multiply_group<3>(w, blocks, columns + c, y + c * ldy + r, ldy); break;
+            default: break;
         }
     }
-    avx2::q2_0_rows(w + whole * row, rows - whole, k, columns, n, y + whole, ldy);
+    avx2::q2_0_rest(w, rows - r, k, columns, n, y + r, ldy);
 }
 
 }  // namespace bankml::avx512

@@ -1,5 +1,6 @@
 // The definition of the Q2_0 product (ggml_vec_dot_q2_0_q8_0).
 #include <cmath>
+#include <vector>
 
 #include "formats/q2_0/q2_0.h"
 #include "kernels/half.h"
@@ -10,11 +11,13 @@ namespace {
 // One chain of multiply-adds a row, two whole block sums a step.
 void rows_product(const std::uint8_t *w, std::size_t rows, std::size_t k, const Q8Column *columns, std::size_t n,
                   float *y, std::size_t ldy) {
-    for (std::size_t r = 0; r < rows; ++r, w += k / q2_0_weights * q2_0_block_bytes) {
+    std::vector<std::uint8_t> row(k / q2_0_weights * q2_0_block_bytes);
+    for (std::size_t r = 0; r < rows; ++r) {
+        q2_0_layout.row(w, rows, row.size(), r, row.data());
         for (std::size_t c = 0; c < n; ++c) {
             float total = 0.0f;
             for (std::size_t b = 0; b < k / q2_0_weights; ++b) {
-                const std::uint8_t *block = w + b * q2_0_block_bytes;
+                const std::uint8_t *block = row.data() + b * q2_0_block_bytes;
                 float part = 0.0f;
                 for (std::size_t j = 0; j < 2; ++j) {
                     std::int32_t whole = 0;
@@ -51,6 +54,7 @@ constinit const WeightFormat q2_0_format = {
     .widen = widen,
     .choose = one_family,
     .products = {{.rows = product_of<Q8Column, rows_product>}},
+    .layout = &q2_0_layout,
 };
 
 }  // namespace bankml
