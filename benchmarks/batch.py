@@ -15,6 +15,7 @@ import hashlib
 import json
 import os
 import random
+import resource
 import signal
 import subprocess
 import sys
@@ -203,9 +204,10 @@ def main() -> None:
         source = folder / "requests.jsonl"
         source.write_text("\n".join(input_lines(options.requests)) + "\n")
         ways = Ways(options.model, source, folder)
+        before = cpu_seconds()
         first = ways.run("one", "--parallel", "1")
         size = (folder / "one.jsonl").stat().st_size
-        report(first, first, options.requests)
+        report(first, first, options.requests, cpu_seconds() - before)
         others: dict[str, Callable[[], Way]] = {
             "parallel": lambda: ways.run("parallel", "--parallel", "8"),
             "killed": lambda: ways.killed("killed", size),
@@ -217,13 +219,23 @@ def main() -> None:
         }
         for name, way in others.items():
             if options.only is None or name in options.only:
-                report(way(), first, options.requests)
+                before = cpu_seconds()
+                found = way()
+                report(found, first, options.requests, None if name.startswith("ray") else cpu_seconds() - before)
 
 
-def report(way: Way, first: Way, requests: int) -> None:
+def cpu_seconds() -> float:
+    """Of all processes that were started and have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def report(way: Way, first: Way, requests: int, cpu: float | None) -> None:
+    """Prints one line; `cpu` are the seconds of all processes but this one, None where they are not known."""
     same = "" if way.hashes is None else "the same bytes and digest" if way.hashes == first.hashes else "OTHER BYTES"
     ratio = first.seconds / way.seconds
-    print(f"{way.name:10} {requests / way.seconds:7.2f} requests/s  {ratio:5.2f} x one  {same}", flush=True)
+    used = "" if cpu is None else f"{1000 * cpu / requests:6.1f} ms of CPU each"
+    print(f"{way.name:10} {requests / way.seconds:7.2f} requests/s  {ratio:5.2f} x one  {used:22}  {same}", flush=True)
 
 
 if __name__ == "__main__":
