@@ -42,7 +42,7 @@ LLAMA_THREADS = 2
 BANKML = [sys.executable, "-m", "bankml"]
 
 
-def input_lines(count: int) -> list[str]:
+def input_lines(count: int, plain: bool) -> list[str]:
     """Chats and completions, greedy and sampled, some with probabilities, a schema or a tool; 1 in 100 is bad."""
     rng = random.Random(5)
     systems = [" ".join(rng.choice(WORDS) for _ in range(words)) for words in SYSTEMS]
@@ -61,7 +61,8 @@ def input_lines(count: int) -> list[str]:
         text = " ".join(rng.choice(WORDS) for _ in range(rng.randint(3, 30)))
         tokens = rng.randint(4, 24)
         messages = [{"role": "system", "content": systems[i % 3]}, {"role": "user", "content": text}]
-        url, body = "/v1/chat/completions", {"messages": messages, "max_tokens": tokens, **fields[i % 7 % 6]}
+        more = fields[i % 7 % 6] if not plain or i % 7 < 4 else {}
+        url, body = "/v1/chat/completions", {"messages": messages, "max_tokens": tokens, **more}
         if i % 7 == 6:
             url, body = "/v1/completions", {"prompt": f"{systems[2]} {text}", "max_tokens": tokens}
         line = {"custom_id": f"request-{i}", "method": "GET" if i % 100 == 99 else "POST", "url": url, "body": body}
@@ -193,6 +194,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", type=Path)
     parser.add_argument("--requests", type=int, default=1000)
+    parser.add_argument("--plain", action="store_true", help="no request has a schema or a tool")
     parser.add_argument("--server", type=Path, help="llama-server of the reference build")
     parser.add_argument("--only", nargs="+", help="these ways, and `one`")
     parser.add_argument("--folder", type=Path, help="keep the outputs here")
@@ -202,7 +204,7 @@ def main() -> None:
         folder = options.folder or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
         source = folder / "requests.jsonl"
-        source.write_text("\n".join(input_lines(options.requests)) + "\n")
+        source.write_text("\n".join(input_lines(options.requests, options.plain)) + "\n")
         ways = Ways(options.model, source, folder)
         before = cpu_seconds()
         first = ways.run("one", "--parallel", "1")
