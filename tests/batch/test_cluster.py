@@ -2,6 +2,7 @@
 
 import os
 import sys
+import tempfile
 import threading
 import time
 
@@ -31,10 +32,12 @@ def whole(source, model, tmp_path_factory):
 
 
 @pytest.fixture
-def nodes(monkeypatch):
+def nodes(monkeypatch, tmp_path):
     """A cluster: a head without CPUs, and a function that adds a node with one."""
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
     monkeypatch.setenv("BANKML_THREADS", "1")
+    monkeypatch.setenv("RAY_TMPDIR", tempfile.gettempdir())  # a path short enough for sockets
+    monkeypatch.setenv("TMPDIR", str(tmp_path))  # what was shipped to the nodes of another test is not found
     cluster_utils = pytest.importorskip("ray.cluster_utils")
     memory = {"object_store_memory": 80 << 20, "include_dashboard": False}
     cluster = cluster_utils.Cluster(initialize_head=True, head_node_args={"num_cpus": 0, **memory})
