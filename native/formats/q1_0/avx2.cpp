@@ -69,9 +69,7 @@ template <std::size_t R, std::size_t C, std::size_t lane>
         }
     }
     for (std::size_t b = 0; b < blocks; ++b, w += interleaved::block_bytes) {
-        if constexpr (lane == 0) {
-            prefetch_block(w);
-        }
+        prefetch_part<lane>(w, blocks * interleaved::block_bytes);
         __m256 part[C][R];
 #pragma GCC unroll 4
         for (std::size_t j = 0; j < 4; ++j) {

@@ -88,7 +88,7 @@ void multiply_one(const std::uint8_t *w, std::size_t blocks, const float *table,
         low[lane] = high[lane] = _mm512_setzero_ps();
     }
     for (std::size_t b = 0; b < blocks; ++b, w += interleaved::block_bytes) {
-        prefetch_block(w);
+        prefetch_block<_MM_HINT_T1>(w);
         __m512i bits[4][2];
 #pragma GCC unroll 4
         for (std::size_t j = 0; j < 4; ++j) {
@@ -123,6 +123,7 @@ inline void multiply_lane(const std::uint8_t *w, std::size_t blocks, const float
         acc[c][0] = acc[c][1] = _mm512_setzero_ps();
     }
     for (std::size_t b = 0; b < blocks; ++b, w += interleaved::block_bytes) {
+        prefetch_part<lane>(w, tile_groups * blocks * interleaved::block_bytes);
         __m512 part[C][2];
 #pragma GCC unroll 4
         for (std::size_t j = 0; j < 4; ++j) {

@@ -63,7 +63,7 @@ void multiply_registers(const std::uint8_t *w, std::size_t first, std::size_t bl
         }
     }
     for (std::size_t b = 0; b < blocks; ++b, w += interleaved::block_bytes) {
-        prefetch_block(w);
+        prefetch_block<_MM_HINT_T0>(w);
         __m256 part[C][R];
 #pragma GCC unroll 2
         for (std::size_t h = 0; h < 2; ++h) {

@@ -50,7 +50,7 @@ void multiply_group(const std::uint8_t *w, std::size_t blocks, const Q8Column *c
         acc[c][0] = acc[c][1] = _mm512_setzero_ps();
     }
     for (std::size_t b = 0; b < blocks; ++b, w += interleaved::block_bytes) {
-        prefetch_block(w);
+        prefetch_block<_MM_HINT_T0>(w);
         __m512 part[C][2];
 #pragma GCC unroll 2
         for (std::size_t h = 0; h < 2; ++h) {
