@@ -95,7 +95,7 @@ Cut cut_of(const Products &products, const Matrix &m, std::size_t count, std::si
     const std::size_t streamed = streamed_rows(total_rows, m.format->row_bytes(m.columns), threads);
     if (products.block && (count >= products.block_from || !products.rows)) {
         BlockPlan plan = products.plan(m.columns);
-        if (count == 1) {  // what is prepared pays for itself on a few pieces of those
+        if (count <= few_columns) {  // so that the threads end together
             plan.rows = std::min(plan.rows, 4 * streamed);
         }
         return {true, plan};

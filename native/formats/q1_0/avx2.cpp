@@ -194,7 +194,7 @@ void multiply_row_by_row(const std::uint8_t *w, std::size_t rows, std::size_t k,
 
 // The tables of a tile's columns are made once for a block of rows.
 BlockPlan q1_0_plan(std::size_t k) {
-    constexpr std::size_t rows = 384, slab_columns = 64;
+    constexpr std::size_t rows = 768, slab_columns = 64;
     return {rows, slab_columns, tile_columns * table_floats(k / q1_0_weights)};
 }
 
