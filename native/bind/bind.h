@@ -2,7 +2,6 @@
 #pragma once
 #include <nanobind/nanobind.h>
 
-void register_formats(nanobind::module_ &m);    // model/, convert/: weight types
 void register_kernels(nanobind::module_ &m);    // model/: the pool, matrices, norms, activations
 void register_formats(nanobind::module_ &m);    // model/: weight types, conversions
 void register_attention(nanobind::module_ &m);  // model/: rope, K/V caches, attention
