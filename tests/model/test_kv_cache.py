@@ -1,6 +1,6 @@
-import re
+import ctypes
 from dataclasses import replace
-from pathlib import Path
+from mmap import PAGESIZE
 
 import numpy as np
 import pytest
@@ -123,21 +123,22 @@ def test_a_model_goes_on_from_cells_that_were_put_back(verified, kind, monkeypat
 
 
 def resident_kb(*arrays):
-    """Of the mappings that have `arrays`, which may be one, the part that is in memory, in KiB."""
-    begins = [array.__array_interface__["data"][0] for array in arrays]
-    found = 0
-    for line in Path("/proc/self/smaps").read_text().splitlines():
-        if match := re.match(r"([0-9a-f]+)-([0-9a-f]+) ", line):
-            inside = any(int(match[1], 16) <= begin < int(match[2], 16) for begin in begins)
-        elif inside and line.startswith("Rss:"):
-            found += int(line.split()[1])
-    return found
+    """KiB of the pages of `arrays` that are in memory. Their mappings may be one with others' in /proc/self/smaps."""
+    pages = 0
+    for array in arrays:
+        begin = array.__array_interface__["data"][0] // PAGESIZE * PAGESIZE
+        nbytes = array.__array_interface__["data"][0] + array.nbytes - begin
+        found = (ctypes.c_ubyte * -(-nbytes // PAGESIZE))()
+        assert ctypes.CDLL(None).mincore(ctypes.c_void_p(begin), ctypes.c_size_t(nbytes), found) == 0
+        pages += sum(one & 1 for one in found)
+    return pages * PAGESIZE // 1024
 
 
 @pytest.mark.parametrize("kind", CACHE_TYPES.values(), ids=CACHE_TYPES)
 def test_memory_is_taken_as_cells_are_filled_and_given_back(verified, kind):
     cache = KVCache(read_config(verified.header), 1 << 16, kind)
-    arrays, heads = cache.layers[0], 2 * cache.view(1).k[..., 0, 0].size
+    whole = cache.view(1 << 16)
+    arrays, heads = (whole.k, whole.v), 2 * cache.view(1).k[..., 0, 0].size
     assert cache.nbytes > 16 << 20
     for cells in (1, 1000):
         for array in (one for pair in cache.layers for one in pair):
