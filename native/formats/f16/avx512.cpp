@@ -107,49 +107,57 @@ namespace {
 template <int R, int C>
 void lone_tile(const std::uint16_t *w, std::size_t k, const float *x, float *y, std::size_t ldy) {
     __m512 low[R][C], high[R][C];
+#pragma GCC unroll 4
     for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
         for (int c = 0; c < C; ++c) {
             low[r][c] = high[r][c] = _mm512_setzero_ps();
         }
     }
     const std::size_t whole = k & ~std::size_t{31};
     for (std::size_t i = 0; i < whole; i += 32) {
-        const auto half = [&](std::size_t at, __m512(&acc)[R][C]) {
-            __m512 weights[R];
+        __m512 first[R], second[R];
+#pragma GCC unroll 4
+        for (int r = 0; r < R; ++r) {
+            first[r] = load16_f16(w + r * k + i);
+            second[r] = load16_f16(w + r * k + i + 16);
+        }
+#pragma GCC unroll 4
+        for (int c = 0; c < C; ++c) {
+            const __m512 a = _mm512_loadu_ps(x + c * k + i), b = _mm512_loadu_ps(x + c * k + i + 16);
+#pragma GCC unroll 4
             for (int r = 0; r < R; ++r) {
-                weights[r] = load16_f16(w + r * k + at);
+                low[r][c] = _mm512_fmadd_ps(first[r], a, low[r][c]);
+                high[r][c] = _mm512_fmadd_ps(second[r], b, high[r][c]);
             }
-            for (int c = 0; c < C; ++c) {
-                const __m512 column = _mm512_loadu_ps(x + c * k + at);
-                for (int r = 0; r < R; ++r) {
-                    acc[r][c] = _mm512_fmadd_ps(weights[r], column, acc[r][c]);
-                }
-            }
-        };
-        half(i, low);
-        half(i + 16, high);
+        }
     }
+#pragma GCC unroll 4
     for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
         for (int c = 0; c < C; ++c) {
             y[c * ldy + r] = finish_dot(finish_pairs(low[r][c], high[r][c]), w + r * k, x + c * k, whole, k);
         }
     }
 }
 
+constexpr std::size_t tile_columns = 4;  // and two rows: their accumulators stay in registers
+
 template <int R>
 void lone_tiles(const std::uint16_t *w, std::size_t k, const float *x, std::size_t n, float *y, std::size_t ldy) {
-    std::size_t c = 0;
-    for (; c + 2 <= n; c += 2) {
-        lone_tile<R, 2>(w, k, x + c * k, y + c * ldy, ldy);
-    }
-    if (c < n) {
-        lone_tile<R, 1>(w, k, x + c * k, y + c * ldy, ldy);
+    for (std::size_t c = 0; c < n; c += tile_columns, x += tile_columns * k, y += tile_columns * ldy) {
+        switch (n - c) {
+            case 1: lone_tile<R, 1>(w, k, x, y, ldy); break;
+            case 2: lone_tile<R, 2>(w, k, x, y, ldy); break;
+            case 3: lone_tile<R, 3>(w, k, x, y, ldy); break;
+            default: lone_tile<R, tile_columns>(w, k, x, y, ldy);
+        }
     }
 }
 
 }  // namespace
 
-// Several lone rows together: tiles of four weight rows and two columns keep sixteen accumulators in registers.
+// One row at a time for a few columns, which wait for memory; pairs of rows for more, which wait for loads.
 void f16_rows(const std::uint8_t *weights, std::size_t rows, std::size_t k, const void *activations, std::size_t n,
               float *y, std::size_t ldy, float *) {
     const std::uint16_t *w = reinterpret_cast<const std::uint16_t *>(weights);
@@ -158,8 +166,8 @@ void f16_rows(const std::uint8_t *weights, std::size_t rows, std::size_t k, cons
         return f16_dots(w, rows, k, x, y);
     }
     std::size_t r = 0;
-    for (; r + 4 <= rows; r += 4) {
-        lone_tiles<4>(w + r * k, k, x, n, y + r, ldy);
+    for (; n > tile_columns && r + 2 <= rows; r += 2) {
+        lone_tiles<2>(w + r * k, k, x, n, y + r, ldy);
     }
     for (; r < rows; ++r) {
         lone_tiles<1>(w + r * k, k, x, n, y + r, ldy);
